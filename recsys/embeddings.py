@@ -52,7 +52,7 @@ def embeddings(ranker: Any, user_items: Any, factors: int = 64, seed: int = 0) -
     user_items : (users, items) sparse matrix
         One row a user of the fit, in order.
     factors : int ≥ 1
-        Rank of that factorisation.
+        Rank of that factorisation, at most.
     seed : int
 
     Raises
@@ -60,16 +60,13 @@ def embeddings(ranker: Any, user_items: Any, factors: int = 64, seed: int = 0) -
     InputError
         If the rows do not fit the ranker.
     """
+    check_integer("factors", factors, 1)
     rows = clean_matrix(user_items)
     if "embeddings" in ranker.capabilities:
         return Embeddings(ranker.user_embeddings(rows), ranker.item_embeddings(), 0.0)
-    check_integer("factors", factors, 1, min(rows.shape))
-    scores = ranker.scores(np.arange(rows.shape[0]), rows).astype(np.float64)
-    U, s, Vt = leading_singular(scores, factors, passes=4, seed=seed)
+    U, s, Vt, error = _factorised(ranker.scores(np.arange(rows.shape[0]), rows), factors, seed)
     users, items = U * np.sqrt(s), Vt.T * np.sqrt(s)
-    size = float(np.linalg.norm(scores))
-    missed = float(np.linalg.norm(scores - users @ items.T)) / size if size > 0 else 0.0
-    return Embeddings(users.astype(np.float32), items.astype(np.float32), missed)
+    return Embeddings(users.astype(np.float32), items.astype(np.float32), error)
 
 
 class ItemVectors(NamedTuple):
@@ -135,14 +132,20 @@ def item_vectors(
     if len(users) > most_users:
         users = np.sort(np.random.default_rng(seed).choice(len(users), most_users, replace=False))
     report("scores", 0, 2)
-    scores = ranker.scores(users, rows[users]).astype(np.float64)
+    scores = ranker.scores(users, rows[users])
     report("main directions", 1, 2)
-    rank = min(factors, *scores.shape)
-    U, s, Vt = leading_singular(scores, rank, passes=4, seed=seed)
-    size = float(np.linalg.norm(scores))
-    missed = float(np.linalg.norm(scores - (U * s) @ Vt)) / size if size > 0 else 0.0
+    _, s, Vt, error = _factorised(scores, factors, seed)
     # a score is linear in an item's side of it: s·v, which keeps the distances between its scores
-    return ItemVectors((Vt.T * s).astype(np.float32), False, len(users), missed)
+    return ItemVectors((Vt.T * s).astype(np.float32), False, len(users), error)
+
+
+def _factorised(scores: Vectors, factors: int, seed: int) -> tuple[Any, Any, Any, float]:
+    """Return the truncated SVD of scores, of rank `factors` at most, and the share that it misses."""
+    wanted = scores.astype(np.float64)
+    U, s, Vt = leading_singular(wanted, min(factors, *wanted.shape), passes=4, seed=seed)
+    size = float(np.linalg.norm(wanted))
+    error = float(np.linalg.norm(wanted - (U * s) @ Vt)) / size if size > 0 else 0.0
+    return U, s, Vt, error
 
 
 class Projection(NamedTuple):

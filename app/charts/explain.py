@@ -9,7 +9,7 @@ import pandas as pd
 
 from recsys.utils.palette import COLOURS
 
-KINDS = {"for": COLOURS[0], "against": COLOURS[1], "base": "#8a8a8a", "score": "#8a63c0"}
+KINDS = {"raises it": COLOURS[0], "lowers it": COLOURS[1], "base": "#8a8a8a", "score": "#8a63c0"}
 
 
 def waterfall(rows: list[tuple[str, str, float]], title: str) -> Any:
@@ -24,7 +24,7 @@ def waterfall(rows: list[tuple[str, str, float]], title: str) -> Any:
     for name, kind, value in rows:
         start = 0.0 if kind == "score" else at
         at = start + value
-        sign = "for" if value >= 0 else "against"
+        sign = "raises it" if value >= 0 else "lowers it"
         records.append(
             {
                 "item": name,
@@ -41,7 +41,7 @@ def waterfall(rows: list[tuple[str, str, float]], title: str) -> Any:
 def bars(names: list[str], values: list[float], title: str, axis: str) -> Any:
     """Return one bar a name, in the order given."""
     frame = pd.DataFrame({"item": names, "value": values})
-    frame["kind"] = ["for" if v >= 0 else "against" for v in values]
+    frame["kind"] = ["raises it" if v >= 0 else "lowers it" for v in values]
     return _bars(frame, names, title, axis, "value", None)
 
 
@@ -49,6 +49,8 @@ def _bars(
     frame: pd.DataFrame, names: list[str], title: str, axis: str, start: str, end: str | None
 ) -> Any:
     shown = "adds" if end else start
+    kinds = [kind for kind in KINDS if kind in set(frame["kind"])]
+    legend = alt.Legend(title=None, orient="bottom") if len(kinds) > 1 else None
     places = {"x": alt.X(f"{start}:Q", title=axis)} | ({"x2": f"{end}:Q"} if end else {})
     return (
         alt.Chart(frame)
@@ -57,7 +59,9 @@ def _bars(
             **places,
             y=alt.Y("item", sort=names, title=None, axis=alt.Axis(labelLimit=260)),
             color=alt.Color(
-                "kind", scale=alt.Scale(domain=list(KINDS), range=list(KINDS.values())), legend=None
+                "kind",
+                scale=alt.Scale(domain=kinds, range=[KINDS[kind] for kind in kinds]),
+                legend=legend,
             ),
             tooltip=["item", alt.Tooltip(shown, format="+.4f")],
         )

@@ -61,16 +61,29 @@ def shares(scores: NDArray[np.float32], every: NDArray[np.float32]) -> list[floa
     return [min(max((float(s) - low) / span, 0.0), 1.0) if span > 0 else 1.0 for s in scores]
 
 
-def match(share: float) -> str:
-    """Return a word for where a score lies between the lowest of all and the highest, in thirds."""
+def match(share: float | None) -> str:
+    """Return a word for where a score lies between the lowest of all and the highest, in thirds.
+
+    None is an item that nothing of the profile speaks for.
+    """
+    if share is None:
+        return "no match"
     return f"{'strong' if share >= 2 / 3 else 'fair' if share >= 1 / 3 else 'weak'} match"
 
 
 def card(
-    rank: int, title: str, chips_: Sequence[str], share: float, score: float, why: str, mark: str = ""
+    rank: int,
+    title: str,
+    chips_: Sequence[str],
+    share: float | None,
+    score: float,
+    why: str,
+    mark: str = "",
 ) -> str:
     """Return a card's markup; every text is escaped."""
-    exact = f"score {score:.4g}, {share:.0%} of the way from the lowest score to the highest"
+    exact = f"score {score:.4g}"
+    if share is not None:
+        exact += f", {share:.0%} of the way from the lowest score to the highest"
     told = f'role="img" aria-label="{match(share)}: {exact}" title="{exact}"'
     head = (
         f'<span class="rs-place">{rank}.</span> <span class="rs-title">{escape(title)}</span>'

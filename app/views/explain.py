@@ -269,9 +269,9 @@ def bars(catalogue: Catalogue, found: Reasons) -> None:
         rows.append((counted(found.unlisted, "other " + catalogue.word + " item"), "part", found.others))
     rows.append(("score", "score", found.score))
     st.altair_chart(charts.waterfall(rows, "How the score adds up"), width="stretch")
+    base = " The base is what no item of the profile accounts for." if rows[0][1] == "base" else ""
     st.caption(
-        "Each bar is what an item adds to the score, in the score's own units, not a share of it. "
-        "A base is what no item of the profile accounts for."
+        f"Each bar begins where the one before ends, and is what an item adds to the score.{base}"
     )
 
 

@@ -49,6 +49,10 @@ class Listed:
         What would be listed by score alone.
     why : list of str
         One sentence an item.
+    supported : list of bool
+        Whether something of the profile speaks for an item, or its popularity does.
+    number : int
+        How many items were asked for.
     """
 
     spec: str
@@ -58,6 +62,8 @@ class Listed:
     scores: NDArray[np.float32]
     plain: NDArray[np.int32]
     why: list[str]
+    supported: list[bool]
+    number: int
 
 
 def page() -> None:
@@ -173,7 +179,8 @@ def listed(
     scores[ranked.ids] = ranked.scores
     moved = favour_rare(ranked, catalogue.popularity, novelty)
     ids = diversify(moved, N, variety, catalogue.matrix).ids
-    why = []
+    why: list[str] = []
+    supported: list[bool] = []
     built = chosen_user.user is None and "fold-in" in model.capabilities
     found = reasons_for_items(
         model,
@@ -185,10 +192,9 @@ def listed(
     )
     for one in found:
         sentence = because(catalogue.titles, one, word=catalogue.word, ratings=chosen_user.given)
-        if one.kind != "popularity" and not any(value > 0 for _, value in one.items):
-            sentence = f"Filler: {sentence[0].lower()}{sentence[1:]}"
         why.append(sentence)
-    return Listed(spec, model, ranked, ids, scores[ids], ranked.ids[:N], why)
+        supported.append(one.kind == "popularity" or any(value > 0 for _, value in one.items))
+    return Listed(spec, model, ranked, ids, scores[ids], ranked.ids[:N], why, supported, N)
 
 
 # ---- what is shown
@@ -240,11 +246,14 @@ def show_list(catalogue: Catalogue, found: Listed, chosen_user: ChosenUser) -> N
             st.html(
                 cards.card(
                     place + 1, str(catalogue.titles[item]), cards.about(catalogue, int(item)),
-                    shares[place], float(found.scores[place]), found.why[place],
+                    shares[place] if found.supported[place] else None, float(found.scores[place]),
+                    found.why[place],
                     MARK if follows[place] else "",
                 )
             )  # fmt: skip
             buttons(key)
+    if len(found.ids) < found.number:
+        st.caption(f"No more than {counted(len(found.ids), 'item')} can be recommended here.")
     st.caption(besides(catalogue, found))
     if moved := effects(catalogue, found):
         st.caption(moved)
@@ -344,7 +353,9 @@ def side_by_side(catalogue: Catalogue, lists: list[Listed], chosen_user: ChosenU
                     st.html(
                         cards.card(
                             place + 1, str(catalogue.titles[item]), cards.about(catalogue, int(item)),
-                            shares[place], float(found.scores[place]), found.why[place],
+                            shares[place] if found.supported[place] else None,
+                            float(found.scores[place]),
+                    found.why[place],
                             elsewhere(int(item), place, other),
                         )
                     )  # fmt: skip

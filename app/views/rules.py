@@ -98,9 +98,10 @@ def page() -> None:
 
 def show(found: Discoveries) -> None:
     """Show what was searched, the surest rules in words, and all that were found as a table."""
-    for sentence in found.sentences():
-        st.text(sentence)
+    result, *method = found.sentences()
+    st.text(result)
     if not found.shown:
+        _method(method)
         return
     st.subheader("The surest", anchor=False)
     for one in found.shown[:WORDED]:
@@ -135,7 +136,15 @@ def show(found: Discoveries) -> None:
         "the user does not like; of a model's rules, those of the tested half that are not among its "
         "first."
     )
+    _method(method)
     st.download_button(
         "Download the rules", csv_text(list(names), lines), mime="text/csv",
         file_name=f"rules-{found.name}.csv",
     )  # fmt: skip
+
+
+def _method(sentences: list[str]) -> None:
+    """Show how rules were learned and tested."""
+    with st.expander("How they were learned and tested"):
+        for sentence in sentences:
+            st.text(sentence)

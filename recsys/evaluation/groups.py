@@ -177,7 +177,8 @@ def _named(column: pd.Series, numeric: bool) -> tuple[list[str], NDArray[np.int6
     number = {text: k for k, text in enumerate(shown)}
     place = {value: number.get(text, len(shown)) for value, text in zip(values, texts, strict=True)}
     group = np.array([-1 if pd.isna(value) else place[value] for value in column], dtype=np.int64)
-    names = [*shown, OTHERS] if (group == len(shown)).any() else shown
+    others = OTHERS if OTHERS not in shown else f"{OTHERS} (rare values)"
+    names = [*shown, others] if (group == len(shown)).any() else shown
     return _with_unknown(names, group)
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from recsys.data import Fold, find_protocol
 from recsys.data.side_information import SideInformation
+from recsys.data.splits import protocol_for
 from recsys.errors import InputError
 from recsys.evaluation.bootstrap import mean_intervals
 from recsys.evaluation.drawing import draw_lines
@@ -23,6 +24,7 @@ from recsys.evaluation.report import Result
 from recsys.evaluation.rows import table_of
 from recsys.evaluation.run import NONE_LEFT, Progress
 from recsys.utils.attempts import Dropped, attempt, check_some_left
+from recsys.utils.progress import QUIET, bar
 from recsys.utils.validation import check_choice, check_real
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ INTERACTIONS, USERS = "interactions", "users"
 
 @dataclass(frozen=True)
 class LearningCurve:
-    """Figures of models fitted on shares of the training data.
+    """Metric values of models fitted on shares of the training data.
 
     Attributes
     ----------
@@ -93,12 +95,12 @@ def learning_curve(
     *,
     shares: Sequence[float] = (0.1, 0.25, 0.5, 1.0),
     of: str = INTERACTIONS,
-    protocol: str = "half-profile",
+    protocol: str | None = None,
     folds: int | None = None,
     metrics: str | Sequence[str] = ("auc", "ndcg@10"),
     seed: int = 0,
     only_folds: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> LearningCurve:
     """Fit models on shares of each fold's training data, and measure them on the same users and items.
 
@@ -132,6 +134,10 @@ def learning_curve(
     >>> [row["share"] for row in curve.rows]
     [0.5, 1.0]
     """
+    if isinstance(progress, bool):
+        asked = {key: value for key, value in locals().items() if key != "progress"}
+        with bar(progress, QUIET) as drawn:
+            return learning_curve(**asked, progress=drawn)
     check_choice("of", of, (INTERACTIONS, USERS))
     several = shares.ndim == 1 if isinstance(shares, np.ndarray) else isinstance(shares, (list, tuple))
     if not several:
@@ -140,6 +146,7 @@ def learning_curve(
     if not given or len(set(given)) < len(given):
         raise InputError(f"shares must be different numbers, at least one; not {list(shares)}")
     data = interactions_of(data)
+    protocol = protocol_for(protocol, None, data)
     parsed = parsed_metrics(metrics, data)
     data = data.positive()
     named = named_models(models)

@@ -243,6 +243,7 @@ def evaluate(
             )
     parsed = [(metric, k, ranked.metric(name)) for metric, k, name in parsed]
     lines = told(ranked, parts[: len(divisions)], data, way.grouped, read)
+    rows = evaluated(data, divisions, keep_tested=keep_lists is not None)
     report = Report(
         dataset=data.name,
         protocol=protocol,
@@ -254,12 +255,12 @@ def evaluate(
         train_only=sum(fold.train_only for fold in divisions),
         definitions={name: metric.definition for metric, _, name in parsed},
         results=results,
-        comparisons=_comparisons(results, parsed, seed),
+        comparisons=_comparisons(results, parsed, seed, rows.users),
         notes=notes,
         cold=sum(fold.cold for fold in divisions),
         conventions=conventions(way, data, divisions, bool(lines)),
         grouped=way.grouped,
-        evaluated=evaluated(data, divisions, keep_tested=keep_lists is not None),
+        evaluated=rows,
         per_fold=frozenset(name for metric, _, name in parsed if not metric.per_user),
         better={name: metric.better for metric, _, name in parsed},
         engine=where[0],
@@ -425,13 +426,16 @@ class _Job:
                 yield one
 
 
-def _comparisons(results: list[Result], parsed: list[ParsedMetric], seed: int) -> list[dict[str, Any]]:
+def _comparisons(
+    results: list[Result], parsed: list[ParsedMetric], seed: int, users: NDArray[np.int64]
+) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     found: list[Comparison] = []
     for metric, _, name in parsed:
         if not metric.per_user:
             continue
-        for i, j, comparison in compare_all([result.per_user[name] for result in results], seed):
+        values = [result.per_user[name] for result in results]
+        for i, j, comparison in compare_all(values, seed, users):
             found.append(comparison)
             pair = {"metric": name, "first": results[i].model, "second": results[j].model}
             rows.append(pair | {"better": metric.better})

@@ -23,7 +23,7 @@ class Comparison:
     Attributes
     ----------
     difference : float
-        Mean over users of first − second.
+        Mean over users of first − second, of a user tested in several folds the mean over these.
     low, high : float
         95% percentile-bootstrap interval of that mean.
     p_value : float
@@ -78,14 +78,19 @@ def compare(first: NDArray[np.float64], second: NDArray[np.float64], seed: int =
     return found[0][2] if found else None
 
 
-def compare_all(values: list[NDArray[np.float64]], seed: int = 0) -> list[tuple[int, int, Comparison]]:
+def compare_all(
+    values: list[NDArray[np.float64]], seed: int = 0, users: NDArray[np.int64] | None = None
+) -> list[tuple[int, int, Comparison]]:
     """Compare every pair of models on the users for whom all have a value.
 
     Parameters
     ----------
-    values : list of (users,) float64
-        One array a model.
+    values : list of (rows,) float64
+        One array a model, a row a user, or a user and fold.
     seed : int
+    users : (rows,) int, optional
+        Whose value a row has. The values of a user, who is tested in several folds, are no independent
+        observations: their mean counts once. Without it each row is another user.
 
     Returns
     -------
@@ -95,7 +100,10 @@ def compare_all(values: list[NDArray[np.float64]], seed: int = 0) -> list[tuple[
     if len({len(array) for array in values}) > 1:
         raise InputError("the models were measured on different numbers of users")
     table = np.array(values)
-    table = table[:, np.isfinite(table).all(axis=0)]
+    known = np.isfinite(table).all(axis=0)
+    table = table[:, known]
+    if users is not None:
+        table = _user_means(table, users[known])
     pairs = list(combinations(range(len(values)), 2))
     if table.shape[1] == 0 or not pairs:
         return []
@@ -110,6 +118,15 @@ def compare_all(values: list[NDArray[np.float64]], seed: int = 0) -> list[tuple[
             p = float(stats.wilcoxon(delta, zero_method="wilcox", method="approx").pvalue)
         out.append((i, j, Comparison(float(delta.mean()), low[row], high[row], p, len(delta), p)))
     return out
+
+
+def _user_means(table: NDArray[np.float64], users: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the mean of each user's columns; a table with one column a user as it is."""
+    distinct, column = np.unique(users, return_inverse=True)
+    if len(distinct) == len(users):
+        return table
+    times = np.bincount(column)
+    return np.array([np.bincount(column, weights=row) for row in table]) / times
 
 
 def _intervals(deltas: NDArray[np.float64], seed: int) -> tuple[list[float], list[float]]:

@@ -389,7 +389,10 @@ class FactorMachine(BaseEstimator):
                     f"class {self._class_of(y[mine[0]])} has {len(mine)}: give more rows, or set it to 0"
                 )
         if not held.any():
-            raise InputError(f"validation_fraction leaves none of {len(y)} rows to train on")
+            raise InputError(
+                f"validation_fraction needs two rows, or two of one class, and none of {len(y)} can be "
+                "held out: give more rows, or set it to 0"
+            )
         return order[held[order]], order[~held[order]]
 
     def _class_of(self, y: float) -> Any:

@@ -179,7 +179,10 @@ class HistoryRanker(FeatureRanker):
         return self.item_vectors_
 
     def user_embeddings(self, user_items: sp.csr_matrix) -> NDArray[np.float32]:
-        """Return the row side, (rows, factors) float32."""
+        """Return the row side, (rows, factors) float32.
+
+        A matrix of as many rows as the fit had is taken for that of the fit: its users' features count.
+        """
         self._check_fitted()
         rows = clean_matrix(user_items, n_items=self.n_items_)
         users = np.arange(self.n_users_) if rows.shape[0] == self.n_users_ else None

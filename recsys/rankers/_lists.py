@@ -103,9 +103,13 @@ def nearest(
     allowed: Candidates,
 ) -> Lists:
     """Return the N most similar of the candidates to each of the items or users asked for."""
-    scores = similarity(asked)
     ids, best = _unfilled(len(asked), min(N, max(1, allowed.size)))
-    top_n(scores, _nothing(*scores.shape), False, allowed.mask, ids, best)
+    block = max(1, BLOCK_BYTES // (4 * max(1, len(allowed.mask))))
+    for start in range(0, len(asked), block):
+        stop = min(start + block, len(asked))
+        scores = similarity(asked[start:stop])
+        nothing = _nothing(*scores.shape)
+        top_n(scores, nothing, False, allowed.mask, ids[start:stop], best[start:stop])
     return ids, best
 
 

@@ -43,6 +43,7 @@ def left_out(
     items: Any,
     exclude: Any,
     filters: Mapping[str, Any] | None,
+    name: str = "items",
 ) -> NDArray[np.int64] | None:
     """Return the items that are not to be recommended; None where all may.
 
@@ -53,6 +54,8 @@ def left_out(
         The only ones, and those that are not.
     filters : mapping of str to what is wanted, optional
         As `passing` takes it.
+    name : str
+        Of `items`, for messages.
 
     Raises
     ------
@@ -62,7 +65,7 @@ def left_out(
     keep = np.ones(len(package.item_ids), dtype=bool)
     if items is not None:
         keep[:] = False
-        keep[package.items(id_list("items", items))] = True
+        keep[package.items(id_list(name, items))] = True
     if exclude is not None:
         keep[package.items(id_list("exclude", exclude))] = False
     if filters is not None and not (isinstance(filters, dict) and not filters):
@@ -70,9 +73,9 @@ def left_out(
     if keep.all():
         return None
     if not keep.any():
-        given = {"items": items, "exclude": exclude, "filters": filters}
+        given = {name: items, "exclude": exclude, "filters": filters}
         raise InputError(
-            f"no item passes {', '.join(name for name, value in given.items() if value is not None)}; "
+            f"no item passes {', '.join(key for key, value in given.items() if value is not None)}; "
             "widen them"
         )
     return np.flatnonzero(~keep)

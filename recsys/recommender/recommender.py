@@ -546,7 +546,7 @@ class Recommender(Generic[Table]):
             If the model has no similarities.
         """
         package = self.package
-        without = left_out(package, candidates, exclude, filters)
+        without = left_out(package, candidates, exclude, filters, "candidates")
         check_integer("n", n, 1)
         diversity = check_real("diversity", diversity, 0.0, 1.0)
         rows: list[tuple[Any, ...]] = []

@@ -246,4 +246,4 @@ def test_a_waterfall_ends_at_the_score():
     frame = charts.waterfall(rows, "Title").data
     assert frame["from"].tolist() == pytest.approx([0.0, 0.5, 0.9, 0.0])
     assert frame["to"].tolist() == pytest.approx([0.5, 0.9, 0.7, 0.7])
-    assert frame["kind"].tolist() == ["base", "for", "against", "score"]
+    assert frame["kind"].tolist() == ["base", "raises it", "lowers it", "score"]

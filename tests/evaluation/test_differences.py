@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy.stats import wilcoxon
 
 from recsys import EASE, InputError, Popularity
 from recsys.datasets import load_dataset
-from recsys.evaluation import evaluate
+from recsys.evaluation import compare, compare_all, evaluate
 from recsys.evaluation.differences import user_differences
 
 
@@ -45,3 +46,34 @@ def test_the_mean_difference_is_that_of_the_comparison():
 def test_a_metric_without_values_of_users_is_refused(report, metric):
     with pytest.raises(InputError, match="has no value for each user in this report"):
         user_differences(report, metric, "popularity", "ease")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_user_of_several_folds_is_one_observation(seed):
+    """Repeats of a user are no more users: the comparison is that of the users' means, one by one."""
+    rng = np.random.default_rng(seed)
+    users = rng.integers(0, 25, 150)
+    values = [rng.random(150), rng.random(150)]
+    values[0][rng.random(150) < 0.1] = np.nan
+    known = np.isfinite(values[0])
+    distinct = sorted(set(users[known].tolist()))
+    means = [np.array([one[known & (users == u)].mean() for u in distinct]) for one in values]
+    ((_, _, found),) = compare_all(values, seed, users)
+    wanted = compare(*means, seed)
+    assert found.users == len(distinct) and found.difference == pytest.approx(wanted.difference)
+    assert (found.low, found.high, found.p_value) == pytest.approx(
+        (wanted.low, wanted.high, wanted.p_value)
+    )
+
+
+def test_repetitions_do_not_make_a_difference_clearer():
+    """Twenty times the same users: as many users as there are, not twenty times as many."""
+    data = load_dataset("sample")
+    report = evaluate(
+        data, ["ease", "popularity"], protocol="holdout", folds=5, metrics=["auc"], only_folds=3
+    )
+    row = report.comparisons[0]
+    apart = user_differences(report, "auc", "ease", "popularity")
+    assert row["users"] == len(apart.users) <= data.n_users
+    assert row["difference"] == pytest.approx(apart.values.mean())
+    assert row["p_value"] == pytest.approx(wilcoxon(apart.values, method="approx").pvalue)

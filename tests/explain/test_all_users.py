@@ -140,8 +140,8 @@ def test_sentences_count_and_say_what_is_few():
     every = made(rule_test(), tested={"likes": 7}).sentences()
     assert "7 of 7 rules of likes could be tested." in every
     some = made(rule_test(), searched=3, drawn=True, dependence="positive", level=0.125).sentences()
-    assert "3 of 7 users, drawn at random" in some[0] and "at most 12.5%, if the tests" in some[2]
-    assert "No rule found at a level of 5%" in made().sentences()[-1]
+    assert "3 of 7 users, drawn at random" in some[1] and "at most 12.5%, if the tests" in some[0]
+    assert "No rule found at a level of 5%" in made().sentences()[0]
 
 
 def test_rules_are_a_table_and_json():

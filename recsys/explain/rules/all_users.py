@@ -125,14 +125,25 @@ class Discoveries:
         if self.searched < self.users:
             who = f"{self.searched:,} of {counted(self.users, 'user')}"
             who += ", drawn at random" if self.drawn else ""
-        said = [
-            f"Rules over {counted(self.attributes, 'attribute')} of {counted(self.items, 'item')} were "
-            f"searched for in one half of what a user likes, and tested on the other: {who}."
-        ]
+        share = f"{100 * self.level:g}%"
+        if self.shown:
+            said = [
+                f"{counted(len(self.shown), 'rule')} found: the expected share of false ones among the "
+                f"rules found is at most {share}, {CONTROLS[self.dependence]}."
+            ]
+        else:
+            said = [
+                f"No rule found at a level of {share}, {CONTROLS[self.dependence]}: that is no sign "
+                "that there is none."
+            ]
+        said.append(
+            f"A rule over {counted(self.attributes, 'attribute')} of {counted(self.items, 'item')} was "
+            f"learned from one half of a user's likes and tested on the other half, for {who}."
+        )
         if self.ranker is not None:
             said.append(
-                f"So were rules of what {self.ranker} ranks for them: in one half of the items "
-                f"its first {self.top:,} against the rest, and tested on the other half."
+                f"Another rule was learned from the user's list by {self.ranker}: in one half of the "
+                f"items, the first {self.top:,} against all others. It was tested in the other half."
             )
         tests = " and ".join(
             f"{count:,} of {counted(self.searched, 'rule')} of {OF[of]}"
@@ -143,25 +154,15 @@ class Discoveries:
             f"{tests} could be tested"
             + (f"; others have fewer than {LEAST} items in a half, or no rule." if left else ".")
         )
-        share = f"{100 * self.level:g}%"
         if self.shown:
-            said.append(
-                f"{counted(len(self.shown), 'rule')} found: the expected share of false ones among the "
-                f"rules found is at most {share}, {CONTROLS[self.dependence]}."
-            )
             said.append(
                 "A rule of likes is false if the user likes what is popular and nothing else"
                 + (
                     ""
                     if self.ranker is None
-                    else ", one of the ranker if its first items have nothing to do with the attributes"
+                    else "; a rule of the ranker, if its first items have nothing to do with them"
                 )
                 + "."
-            )
-        else:
-            said.append(
-                f"No rule found at a level of {share}, {CONTROLS[self.dependence]}: that is no sign "
-                "that there is none."
             )
         return said
 
