@@ -391,7 +391,9 @@ def markdown() -> str:
                 continue
             size = (
                 f"{cell['users']:,} users, {cell['items']:,} items, {cell['interactions']:,} interactions; "
-                f"{cell['protocol']}."
+                f"`{AS_COMMITTED[cell['protocol']]}`. One value on the command line, with a setting of the table: "
+                f"`recsys evaluate --dataset {name} --protocol {AS_COMMITTED[cell['protocol']]} "
+                "--model SETTING --metric auc`."
             )
             said = "–"
             gap = ""

@@ -142,10 +142,9 @@ def explained(
     if why.rule is not None:
         st.subheader("What other people like", anchor=False)
         st.text(why.rule_text)
-        low = int(100 * why.rule.low)
         st.caption(
-            f"Counted in the data: with 95% confidence it holds for at least {low}% of such people. The "
-            "model does not use this rule."
+            f"Counted in the data of all other people. {wording.tested(why.rule, 'people')} The model "
+            "does not use this rule."
         )
     if "similar-items" in model.capabilities:
         near, _ = model.similar_items(item, N=7)

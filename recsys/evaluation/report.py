@@ -266,8 +266,8 @@ class Report:
         Returns
         -------
         frame
-            `model`, `metric`, `mean` and `std` over folds, `low` and `high` of the mean's 95%
-            bootstrap interval over users, `users` with a value.
+            `model`, `metric`, `mean` and `std` over folds (NaN for a single fold), `low` and `high` of
+            the mean's 95% bootstrap interval over users, `users` with a value.
 
         Raises
         ------
@@ -412,7 +412,8 @@ class Report:
         low, high = self.intervals()
         return [
             {
-                "model": r.model, "metric": name, "mean": figure.mean, "std": figure.std,
+                "model": r.model, "metric": name, "mean": figure.mean,
+                "std": figure.std if self.folds > 1 else float("nan"),
                 "low": low[r.model, name], "high": high[r.model, name], "users": figure.users,
             }
             for r in self.results

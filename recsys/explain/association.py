@@ -7,7 +7,7 @@ chosen one are over all users but the one asked about.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -44,7 +44,12 @@ class ItemRule:
     base : float
         Their share, others_hits / others.
     low : float
-        Lower end of the exact one-sided 95% interval of the precision; above `base`.
+        Lower end of the exact one-sided 95% interval of `hits` of `support`, above `base`; too high,
+        since the rule was chosen on half of these users.
+    tested, tested_hits : int
+        `support` and `hits` among the users on whom the rule was not chosen.
+    tested_low : float
+        The same bound of these: it holds, with 95% confidence, whatever the rule was chosen from.
 
     Examples
     --------
@@ -64,6 +69,9 @@ class ItemRule:
     others_hits: int
     base: float
     low: float
+    tested: int = 0
+    tested_hits: int = 0
+    tested_low: float = 0.0
 
 
 def lower_bound(hits: int, of: int, confidence: float = CONFIDENCE) -> float:
@@ -189,7 +197,8 @@ def item_rule(
     found = _counted(members, both, target, everybody)
     # The half that did not choose decides; the counts over all are what the user reads.
     fine = apart.low > apart.base and found.low > found.base and found.support >= min_support
-    return found if fine else None
+    tested = replace(found, tested=apart.support, tested_hits=apart.hits, tested_low=apart.low)
+    return tested if fine else None
 
 
 def _counted(

@@ -18,6 +18,7 @@ from recsys.explain.rules.rule import Rule
 from recsys.explain.rules.user_rules import Following, TasteRule
 from recsys.utils.validation import check_choice
 
+SINGULAR = {"users": "user", "people": "person", "items": "item"}
 FEW = 20  # witnesses below it are said to be few
 # How having an item is told: (past, "like" after a number, "likes" after one, "do", "does", the
 # noun)
@@ -178,10 +179,33 @@ def listed(
         f"{ranker} puts this among the first {first:,} for {rule.hits:,} of the "
         f"{counted(rule.support, 'other user')} who {past} {liked}, and for {rule.others_hits:,} of "
         f"the {counted(rule.others, 'other')} ({one_in(rule.others_hits, rule.others)}). Counted in the "
-        f"model's lists for {counted(users, 'user')} without this item: with 95% confidence it holds "
-        f"for at least {int(100 * rule.low)}% of such users."
+        f"model's lists for {counted(users, 'user')} without this item. {tested(rule, 'users')}"
     )
     return f"{text} {rule.support} is a small number." if rule.support < FEW else text
+
+
+def tested(rule: ItemRule, what: str = "users") -> str:
+    """Return in sentences how far a rule holds where it was not chosen.
+
+    Parameters
+    ----------
+    rule : ItemRule
+    what : str
+        Of what it is: "users", "people" or "items".
+
+    Examples
+    --------
+    >>> tested(ItemRule((0,), 40, 30, 0.75, 60, 6, 0.1, 0.61, 20, 14, 0.492))
+    'The rule was chosen on one half of them. Of 20 such users in the other half, 14 follow it: with \
+95% confidence it holds for at least 49% of such users.'
+    """
+    verb = "follows" if rule.tested_hits == 1 else "follow"
+    such = counted(rule.tested, f"such {SINGULAR[what]}", f"such {what}")
+    return (
+        f"The rule was chosen on one half of them. Of {such} in the other half, {rule.tested_hits:,} "
+        f"{verb} it: with 95% confidence it holds for at least {int(100 * rule.tested_low)}% of such "
+        f"{what}."
+    )
 
 
 def owned(names: Sequence[str], rule: ItemRule, ranker: str, first: int, itself: bool | None) -> str:
@@ -202,11 +226,12 @@ def owned(names: Sequence[str], rule: ItemRule, ranker: str, first: int, itself:
 
     Examples
     --------
-    >>> rule = ItemRule((0,), 40, 12, 0.3, 160, 8, 0.05, 0.18)
+    >>> rule = ItemRule((0,), 40, 12, 0.3, 160, 8, 0.05, 0.18, 21, 7, 0.168)
     >>> print(owned(["War"], rule, "ease", 20, True))
     ease puts 12 of the 40 items with War among the first 20 of this list, this one too, and 20 of \
-all 200 (about 1 in 10). All items that could be recommended are counted, so these shares are exact; \
-taken as a sample of such items, with 95% confidence it holds for at least 18%.
+all 200 (about 1 in 10). All items that could be recommended are counted, so these shares are exact. \
+The rule was chosen on one half of them. Of 21 such items in the other half, 7 follow it: with 95% \
+confidence it holds for at least 16% of such items.
     """
     own = {True: ", this one too", False: ", not this one", None: ""}[itself]
     items, listed = rule.support + rule.others, rule.hits + rule.others_hits
@@ -214,8 +239,7 @@ taken as a sample of such items, with 95% confidence it holds for at least 18%.
         f"{ranker} puts {rule.hits:,} of the {counted(rule.support, 'item')} with "
         f"{listing(list(names))} among the first {first:,} of this list{own}, and {listed:,} of all "
         f"{items:,} ({one_in(listed, items)}). All items that could be recommended are counted, so "
-        f"these shares are exact; taken as a sample of such items, with 95% confidence it holds for at "
-        f"least {int(100 * rule.low)}%."
+        f"these shares are exact. {tested(rule, 'items')}"
     )
     return f"{text} {rule.support} is a small number." if rule.support < FEW else text
 

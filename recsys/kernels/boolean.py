@@ -41,7 +41,7 @@ class OneDegree(Kernel):
 @KERNELS.add("mc", "anova")
 @dataclass(frozen=True)
 class MonotoneConjunctiveKernel(OneDegree):
-    """mC: how many conjunctions of `degree` variables hold in both vectors, C(⟨x,z⟩, c).
+    """mC: how many conjunctions of `degree` variables hold in both vectors, C(⟨x,z⟩, degree).
 
     On binary vectors this is the ANOVA kernel. A vector with fewer than `degree` ones is
     null. Binomials are kept as logarithms.

@@ -143,7 +143,8 @@ class FunctionKernel:
             name = getattr(self.function, "__name__", repr(self.function))
             raise InputError(
                 f"kernel function {name} must return finite values of shape "
-                f"{(X.shape[0], Z.shape[0])}; it returned shape {K.shape}"
+                f"{(X.shape[0], Z.shape[0])}; it returned "
+                + ("NaN or infinity" if K.shape == (X.shape[0], Z.shape[0]) else f"shape {K.shape}")
             )
         return K
 

@@ -229,14 +229,16 @@ def model_rule_of(
     ids, titles = package.item_ids, package.titles
     told: dict[str, Any] = {
         "items": [], "first": first, "users": users, "support": None, "hits": None, "others": None,
-        "others_hits": None, "low": None, "text": "",
+        "others_hits": None, "low": None, "tested": None, "tested_hits": None, "tested_low": None,
+        "text": "",
         "attributes": None if owned is None else owned.as_dict(package.ranker.name, first),
     }  # fmt: skip
     if rule is not None:
         told |= {
             "items": [{"item": str(ids[k]), "title": str(titles[k])} for k in rule.items],
             "support": rule.support, "hits": rule.hits, "others": rule.others,
-            "others_hits": rule.others_hits, "low": rule.low,
+            "others_hits": rule.others_hits, "low": rule.low, "tested": rule.tested,
+            "tested_hits": rule.tested_hits, "tested_low": rule.tested_low,
             "text": wording.listed(titles, rule, package.ranker.name, first, users, word=word),
         }  # fmt: skip
     return told, notes

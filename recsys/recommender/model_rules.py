@@ -159,7 +159,8 @@ class AttributesRule:
         return {
             "names": list(self.names), "items": self.items, "listed": self.listed,
             "support": found.support, "hits": found.hits, "share": found.precision,
-            "base": self.listed / self.items, "low": found.low, "itself": self.itself,
+            "base": self.listed / self.items, "low": found.low, "tested": found.tested,
+            "tested_hits": found.tested_hits, "tested_low": found.tested_low, "itself": self.itself,
             "text": wording.owned(self.names, found, ranker, first, self.itself),
         }  # fmt: skip
 

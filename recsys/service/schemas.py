@@ -589,8 +589,15 @@ class AttributesRule(BaseModel):
     share: float = Field(description="hits / support.")
     base: float = Field(description="listed / items.")
     low: float = Field(
-        description="Lower end of the exact one-sided 95% interval of the share, if the items with the "
-        "attributes are taken as a sample; the share itself is exact."
+        description="Lower end of the exact one-sided 95% interval of hits / support; too high, since "
+        "the rule was chosen on half of these items."
+    )
+    tested: int = Field(
+        description="`support` among the half of the items that did not choose the rule."
+    )
+    tested_hits: int = Field(description="`hits` among these.")
+    tested_low: float = Field(
+        description="Lower end of the exact one-sided 95% interval of tested_hits / tested."
     )
     itself: bool | None = Field(
         description="Whether the model puts the explained item first; null where it is liked."
@@ -614,7 +621,15 @@ class ListRule(BaseModel):
     others: int | None = Field(description="How many users do not like all of these items.")
     others_hits: int | None = Field(description="For how many of these the model puts the item first.")
     low: float | None = Field(
-        description="Lower end of the exact one-sided 95% interval of hits / support."
+        description="Lower end of the exact one-sided 95% interval of hits / support; too high, since "
+        "the rule was chosen on half of these users."
+    )
+    tested: int | None = Field(
+        description="`support` among the half of the users who did not choose the rule."
+    )
+    tested_hits: int | None = Field(description="`hits` among these.")
+    tested_low: float | None = Field(
+        description="Lower end of the exact one-sided 95% interval of tested_hits / tested."
     )
     text: str = Field(description="The same in words; empty without such items.")
     attributes: AttributesRule | None = Field(

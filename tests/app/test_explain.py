@@ -172,7 +172,7 @@ def test_a_rule_of_other_people_has_its_bound_and_similar_titles_are_the_models(
     item, rule = next((k, found) for k, found in rules.items() if found is not None)
     at = open_page("explain", model="ease", user="u0007", item=name(item))
     (least,) = [int(m[1]) for c in captions(at) if (m := re.search(r"at least (\d+)% of such", c))]
-    low = scipy.stats.beta.ppf(0.05, rule.hits, rule.support - rule.hits + 1)
+    low = scipy.stats.beta.ppf(0.05, rule.tested_hits, rule.tested - rule.tested_hits + 1)
     assert least == int(100 * low) and low > rule.base
     near = [str(DATA.titles[k]) for k in ease.similar_items(item, N=7)[0] if k != item][:6]
     shown = "".join(element.proto.body for element in at.get("html"))

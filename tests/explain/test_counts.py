@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.stats import binomtest
+from scipy.stats import binom, binomtest
 
 from recsys import InputError, make_ranker
 from recsys.datasets import load_dataset
@@ -105,6 +105,18 @@ def test_what_is_said_of_other_people_is_counted_right(case):
         assert set(rule.items) <= sets[user] - {item} and support >= 10
         low = binomtest(hits, support, alternative="greater").proportion_ci(0.95, method="exact").low
         assert rule.low == pytest.approx(low, abs=1e-9) and low > others_hits / others
+        # What holds with 95% confidence: the counts of the half that did not choose the rule.
+        drawn = np.random.default_rng(0).random(len(sets))
+        apart = [mine if drawn[k] >= 0.5 else set() for k, mine in enumerate(sets)]
+        tested, follow = ref.witnesses(apart, rule.items, item, user)[:2]
+        assert (rule.tested, rule.tested_hits) == (tested, follow)
+        sure = binomtest(follow, tested, alternative="greater").proportion_ci(0.95, method="exact").low
+        assert rule.tested_low == pytest.approx(sure, abs=1e-9)
+        share = int(100 * sure)
+        assert text.tested(rule, "people").endswith(
+            f"the other half, {follow} {'follows' if follow == 1 else 'follow'} it: with 95% confidence "
+            f"it holds for at least {share}% of such people."
+        )
         assert (found.group(9) is not None) == (support < 20)
     assert shown >= 50, "the pairs show too few rules to test anything"
 
@@ -337,3 +349,18 @@ def test_a_blend_is_opened():
     assert text.parts(make_ranker("ease").fit(R, show_progress=False)) == ""
     blend = make_ranker("blend", models="ease+msdw", weights="3+1").fit(R, show_progress=False)
     assert text.parts(blend) == "blend adds up 2 models, with these weights: ease (3.00); msdw (1.00)."
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("share", "base"), [(0.6, 0.25), (0.8, 0.3)])
+def test_the_bound_of_a_rule_that_was_chosen_among_many_holds(share, base):
+    """Of 60 items one is a cause: the bound is above the true share in at most 5% of the draws."""
+    rng, wrong, shown, draws = np.random.default_rng(1), 0, 0, 150
+    for seed in range(draws):
+        X = (rng.random((400, 61)) < 0.3).astype(np.float32)
+        X[:, 60] = rng.random(400) < np.where(X[:, 0] > 0, share, base)
+        rule = item_rule(sp.csr_matrix(X), np.arange(60), 60, seed=seed)
+        if rule is not None:
+            shown += 1
+            wrong += rule.tested_low > (share if 0 in rule.items else base)
+    assert shown > 50 and wrong <= binom.ppf(0.999, draws, 0.05)

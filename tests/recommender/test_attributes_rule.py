@@ -82,7 +82,9 @@ def test_the_counts_are_those_of_a_loop_over_the_list(found):
             own = {True: "list, this one too, and", False: "list, not this one, and", None: "list, and"}
             assert own[told["itself"]] in told["text"]
             assert f"{told['listed']} of all {told['items']} (" in told["text"]
-            assert f"at least {int(100 * told['low'])}%." in told["text"]
+            sure = binom.sf(told["tested_hits"] - 1, told["tested"], told["tested_low"])
+            assert sure == pytest.approx(0.05) and told["tested"] < told["support"]
+            assert f"at least {int(100 * told['tested_low'])}% of such items." in told["text"]
             if shown == MOST:
                 return
     raise AssertionError("the lists show too few rules to test anything")

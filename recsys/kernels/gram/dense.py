@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from recsys._jit import borrowed, in_parts, jit, parallel
 from recsys.errors import InputError
-from recsys.kernels.base import Kernel
+from recsys.kernels.base import Kernel, make_kernel
 from recsys.kernels.gram.counts import ItemCounts, columns, dense_counts, mirror
 from recsys.kernels.plans import CONJUNCTION, LINEAR, Centre, Plan, centre, centred, scaled, weights
 from recsys.utils.memory import check_memory
@@ -23,7 +23,7 @@ IN_PYTHON = 200  # operations of NumPy in the time of an entry in Python
 
 
 def item_gram(
-    user_items: sp.csr_matrix, kernel: Kernel, *, normalize: bool = True
+    user_items: sp.csr_matrix, kernel: Kernel | str, *, normalize: bool = True
 ) -> NDArray[np.float32]:
     """Return the Gram matrix of the columns of `user_items`.
 
@@ -31,7 +31,8 @@ def item_gram(
     ----------
     user_items : (users, items) array or sparse matrix
         An entry above 0 counts as 1, all others as 0.
-    kernel : Kernel
+    kernel : Kernel or str
+        A kernel, or the name of one with its defaults.
         Evaluated on the items as vectors over n = users.
     normalize : bool
         Scale to unit diagonal; a null item gets 1 there and 0 elsewhere. So does a cold
@@ -59,6 +60,7 @@ def item_gram(
            [0., 1., 1.]], dtype=float32)
     """
     user_items = clean_matrix(user_items)
+    kernel = make_kernel(kernel) if isinstance(kernel, str) else kernel
     items = user_items.shape[1]
     check_memory(4 * items * items, f"the item × item matrix of {items:,} items")
     out = _derived(dense_counts(user_items), kernel.checked_plan(user_items.shape[0]), normalize, None)
