@@ -105,7 +105,7 @@ class Session:
         self._values.pop(key, None)
 
     def default(self, name: str, default: Any) -> None:
-        """Say what is not worth a place in the address."""
+        """Register a default: it is not written to the address."""
         self._defaults[self._scoped(name)] = default
 
     def address(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """Return ' (did you mean …?)' for the nearest known name, or all of them."""
+    """Return "did you mean …?" with the nearest known name, or "known: …" with all names."""
     names = sorted(known)
     near = difflib.get_close_matches(given, names, n=1, cutoff=0.5)
     return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"

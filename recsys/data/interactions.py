@@ -32,7 +32,7 @@ class Interactions:
         Indices into the id arrays.
     user_ids, item_ids : (users,), (items,) object
         Ids in order of first appearance: text exactly as it was read from a file, or, from
-        `from_ids`, as given. A ranker's file keeps them as text.
+        `from_ids`, as given.
     rating : (pairs,) float64, optional
     time : (pairs,) float64, optional
         Any unit. Most models and all protocols use the order only; `slist` with a `time_scale` and ages
@@ -49,8 +49,8 @@ class Interactions:
         Mask of the test half that was published with the data, or given. The protocol `published` tests
         it; everything else treats these pairs like the others.
     weight : (pairs,) float64 above 0, optional
-        Counts, amounts or durations: the values of `matrix`. Only models with confidences (`als`) use
-        them.
+        Counts, amounts or durations: the values of `matrix`. Rankers that are `weighted` use them,
+        such as `als`, `bm25` and `user-knn`; others count each pair once.
     counts : RowCounts, optional
         Counts of the rows of the table, kept and left out.
     repeat_time : (pairs,) float64, optional
@@ -128,8 +128,8 @@ class Interactions:
         Parameters
         ----------
         users, items : (rows,) array, Series or list
-            Ids, text or integers; numbers stay int, and are text once a ranker's file has
-            kept them. None and NaN are no ids. Blanks around texts are taken away.
+            Ids, text or integers; numbers stay int. None and NaN are no ids. Blanks around texts are
+            taken away.
         rating : (rows,) array, Series or list of numbers, optional
         time : (rows,) array, Series or list of numbers or datetimes, optional
             Datetimes become seconds since 1970-01-01 (UTC where they have no zone).

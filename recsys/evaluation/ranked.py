@@ -62,7 +62,7 @@ class Ranked:
         number : int
             Of the fold, from 0: each has draws of its own.
         data : Interactions
-            Draws go by its ids as text.
+            Draws depend on its ids as text, and not on the order of its rows.
         """
         if self.filter_liked and self.candidates is None and self.sampled_negatives is None:
             if data.repeat_time is None:

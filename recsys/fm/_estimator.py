@@ -62,8 +62,8 @@ class FactorMachine(BaseEstimator):
         them; "psgd", mini-batches with the proximal operator after each; "fista", "nmapgd", "katyusha",
         "lbfgs", "subgradient", whole gradients.
     alpha, beta, gamma : float ≥ 0
-        The loss is a mean over rows, so a feature in a share f of the rows, of value 1, has β against a
-        curvature of f times its mean squared derivative: the default halves what is learned of a feature
+        Regularization strengths of linear weights, factors and the penalty. The loss is a mean over
+        rows: the rarer a feature, the more it is shrunk. The default halves what is learned of a feature
         that one row in a thousand has.
     fit_linear, fit_intercept : bool
     max_iter : int ≥ 1
@@ -110,7 +110,7 @@ class FactorMachine(BaseEstimator):
         1; otherwise 0. Their weights stand last and add a constant to each prediction.
     intercept_ : float
     P_ : list of (factors, features + ones, n_components) float64
-        One an order; one factor but for polynomial networks.
+        One array an order, of shape (1, …) except for polynomial networks.
     theta_ : (terms, orders) float64
         Weights of the orders of a shared P; 1 elsewhere.
     component_weights_ : (terms, n_components) float64
@@ -437,7 +437,7 @@ class FactorMachine(BaseEstimator):
             )
         if self.fit_component_weights:
             raise InputError(
-                "partial_fit learns no weights of components, for which a few rows are no ground: set "
+                "partial_fit learns no weights of components, which a few rows do not determine: set "
                 "fit_component_weights=False, or call fit"
             )
         self._check_pairs(y)

@@ -313,11 +313,13 @@ class _Selecting:
             stable = tuple(tuple(problem.names[j] for j in one) for one in found.selected)
         many = None
         if self.starts:
-            at = path.points[best.get("refit", best["held_out"])].gamma
+            point = path.points[best.get("refit", best["held_out"])]
             with self.part("starts", "several starts"):
                 many = several_starts(
-                    self.model.set_params(gamma=at), X, z, n_starts=self.starts, seed=self.settings.seed
-                )
+                    self.model.set_params(gamma=point.gamma), X, z, n_starts=self.starts,
+                    seed=self.settings.seed,
+                )  # fmt: skip
+            many = replace(many, path_objective=point.objective)
         points = tuple(
             self._point(path, k, shares, None if many is None else many.frequencies)
             for k in range(len(path.points))

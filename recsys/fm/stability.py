@@ -20,6 +20,7 @@ from recsys.utils.validation import check_integer, check_real
 __all__ = ["Stability", "Starts", "several_starts", "stability_selection"]
 
 STEPS = 12  # points of a half's path at most
+NEAR = 0.01  # by which a start may end above the path's objective and still be near it
 LOWEST = 0.02  # of the greatest `gamma`, where a half's path ends
 
 
@@ -91,6 +92,8 @@ class Starts:
         Interactions of each.
     frequencies : dict of tuple of int to float
         Share of the starts that select an interaction, the most frequent first.
+    path_objective : float, optional
+        Objective of the model of a path at this `gamma`, beside which the starts are seen.
 
     Examples
     --------
@@ -101,6 +104,7 @@ class Starts:
     objectives: tuple[float, ...]
     counts: tuple[int, ...]
     frequencies: dict[Combination, float]
+    path_objective: float | None = None
 
     @property
     def always(self) -> tuple[Combination, ...]:
@@ -118,9 +122,16 @@ class Starts:
             said += (
                 f"; {len(self.always):,} of the {len(self.frequencies):,} that any selects are in all"
             )
-        return (
-            f"{said}. Objectives lie between {min(self.objectives):.6g} and {max(self.objectives):.6g}."
+        said += f". Objectives lie between {min(self.objectives):.6g} and {max(self.objectives):.6g}."
+        if self.path_objective is None:
+            return said
+        near = sum(one <= (1.0 + NEAR) * self.path_objective for one in self.objectives)
+        said += (
+            f" The path's model has {self.path_objective:.6g}; {near:,} of the starts come within "
+            f"{NEAR:.0%} of it."
         )
+        worse = " The others ended in worse optima, and say little about the path's model."
+        return said + (worse if near < len(self.objectives) else "")
 
 
 def stability_selection(
@@ -255,7 +266,7 @@ def several_starts(
     """Fit one `gamma` from several random starts, each with its own order of the columns.
 
     The problem is not convex: what is selected depends on where a fit begins. An interaction that most
-    starts select is none of a start's own; that it has an effect is for `stability_selection` to say.
+    starts select does not depend on the start. Whether it has an effect, `stability_selection` says.
 
     Parameters
     ----------

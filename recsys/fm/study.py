@@ -114,7 +114,7 @@ class StudyRun:
         notes = list(self.problem.notes)
         if model.stopped_ == "max_iter":
             notes.append(
-                f"the fit was not at rest after {counted(settings.epochs, 'epoch')}: more may change "
+                f"the fit did not converge in {counted(settings.epochs, 'epoch')}: more may change "
                 "the weights"
             )
         elif model.stopped_ == "stalled":

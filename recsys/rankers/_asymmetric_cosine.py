@@ -41,7 +41,7 @@ def weigh_rows(
     column: float,
     locality: float,
 ) -> None:
-    """Do the same to some rows of counts, of these lengths, whose items have `own` users."""
+    """Turn rows of counts, of these lengths, whose items have `own` users, into weights."""
     first, second = (np.maximum(size, 1).astype(np.float64) for size in (own, users))
     data *= np.repeat((first**-row).astype(np.float32), lengths)
     data *= (second**-column).astype(np.float32)[indices]

@@ -40,14 +40,14 @@ class Likes(NamedTuple):
     Attributes
     ----------
     indptr, indices : (rows + 1,), (interactions,)
-        Places in each row, ascending.
+        Positions of the items in each row, ascending.
     item_ptr, item_rows : (items + 1,), (interactions,)
         Rows of each position, ascending.
-        votes : (rows,) float64
-            Weight of each row.
-        weighed : bool
-            Whether the weights differ. Sums of weights are then rounded to float32, as where they are
-            stored.
+    votes : (rows,) float64
+        Weight of each row.
+    weighed : bool
+        Whether the weights differ. Sums of weights are then rounded to float32, as where they are
+        stored.
     """
 
     indptr: Any

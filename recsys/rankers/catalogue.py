@@ -43,7 +43,7 @@ from recsys.utils.recency import aligned
 from recsys.utils.sparse import entries_of, row_of, with_rows
 from recsys.utils.validation import check_real
 
-LEAST_WEIGHT, MOST_WEIGHT = 1e-9, 1e9  # of an item in a history: what float32 holds beside 1
+LEAST_WEIGHT, MOST_WEIGHT = 1e-9, 1e9  # accepted weights of an item in a history
 TEXTS = ("user_ids", "item_ids", "titles")
 FEATURES = ("item_features", "user_features")
 
@@ -496,7 +496,7 @@ class ModelPackage:
             ranker.set_state(self.ranker.get_state())
         except ValueError as error:
             raise InputError(
-                f"the counts of this {ranker.name} were made otherwise ({error}): fit again"
+                f"the counts of this {ranker.name} were made with other parameters ({error}): fit again"
             ) from error
         ranker.prepare()
         return replace(self, ranker=ranker)
@@ -594,7 +594,7 @@ class ModelPackage:
             rows, times, _rows_for(self.item_features, item_ids),
             _rows_for(self.user_features, user_ids), self.columns, self.start,
         )  # fmt: skip
-        # As if they had been asked for before.
+        # Fill the cached properties.
         vars(made).update(user_index=user_index, item_index=item_index, _whole=self._whole)
         return made
 

@@ -30,7 +30,7 @@ from recsys.utils.memory import parse_memory
 from recsys.utils.sparse import row_votes
 from recsys.utils.validation import check_choice, check_real
 
-# Degree of md from which the null vector ranks too low: validation on FilmTrust and CiaoDVD together.
+# Degree of md from which cold items get the mean score: chosen by validation on FilmTrust and CiaoDVD.
 SINKS = 10
 
 

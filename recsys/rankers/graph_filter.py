@@ -218,7 +218,7 @@ class GraphFilter(Ranker):
         return np.asarray(polynomial.polypow(step, self.steps), dtype=np.float64)
 
     def _coefficients(self) -> NDArray[np.float64]:
-        """Return the powers P, P², … on the complement of the projection."""
+        """Return the coefficients of P, P², … in the polynomial that filters a row."""
         if self.filter == TURBO_2:
             return np.array([2.0, -1.0])
         if self.filter == TURBO_3:

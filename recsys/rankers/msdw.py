@@ -39,7 +39,7 @@ class MSDw(Updatable, ItemWeights):
     locality : float > 0
         Power of the weights; above 1 near neighbours count more.
     votes : float ≥ 0
-        How much less a user of a long profile says.
+        User-weight exponent: a user counts |profile|^−votes.
     sharpening : float ≥ 0
         Take this times W·P off W where items co-occur, P the normalised co-occurrence whose largest
         eigenvalue is 1: what follows from neighbours of neighbours counts less. 0 for MSDw itself;
@@ -47,7 +47,7 @@ class MSDw(Updatable, ItemWeights):
     top_k : int ≥ 1, optional
         Keep the largest weights of each candidate only.
     diagonal : bool
-        Whether an item speaks for itself; it changes nothing for items not liked.
+        Whether an item's weight for itself is kept; it changes nothing for items not liked.
     memory : str or int, optional
         Budget of the weights, as in `cf-komd`.
     recency : float ≥ 0

@@ -32,8 +32,8 @@ from recsys.utils.validation import check_integer
 
 BUDGET = 50_000_000  # entries of rows that a search for formulas looks at: a fraction of a second
 SOMEBODY = "somebody"  # a new user, in sentences
-SAID = ("user", "item", "ranker", "min_support")  # by the explanation itself, or never asked for
-CLOSE = 1e-3  # relative difference from the list's score that is not told
+SAID = ("user", "item", "ranker", "min_support")  # keys that are repeated elsewhere
+CLOSE = 1e-3  # relative difference from the list's score that is not mentioned
 LEAST_PROFILE = 5  # liked items below which no rule of a profile is looked for
 
 
@@ -68,7 +68,7 @@ def explained_row(
     fold_in : bool
         Whether the row is not that of the user's fit, where the ranker folds rows in.
     exclude : int, optional
-        Row of the user who asks, who is no witness of the rule.
+        Row of the user who asks, who is left out of the rule's counts.
     word : "liked" or "rated", optional
         As in `recsys.explain.because`; that of the model package's columns when not given.
     ratings : mapping of int to str, optional

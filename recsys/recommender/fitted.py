@@ -20,7 +20,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def of_one_state(method: Method) -> Method:
-    """Answer a call from the state at its begin, also if an update replaces it meanwhile."""
+    """Run a method on a shallow copy of its object, so that an update meanwhile does not change it."""
 
     @functools.wraps(method)
     def answer(self: Any, *given: Any, **named: Any) -> Any:
@@ -30,7 +30,7 @@ def of_one_state(method: Method) -> Method:
 
 
 def one_at_a_time(method: Method) -> Method:
-    """Let a change see the changes before it, whichever threads they come from."""
+    """Run one such method at a time, whichever threads call them."""
 
     @functools.wraps(method)
     def change(self: Any, *given: Any, **named: Any) -> Any:

@@ -414,9 +414,9 @@ class Recommender(Generic[Table]):
         path : path, optional
             Ending in .parquet, .json, .jsonl (an object a line) or .csv: a file, there whole or not at
             all. With `table`, an SQLAlchemy URL or Engine. Ending in a slash or in
-            nothing, or a folder that is there: a folder, of one Parquet file a block. A run that was
-            stopped is gone on with by the same call: parts that are there are left as they are. A table
-            is returned when not given.
+            nothing, or a folder that is there: a folder, of one Parquet file a block. The same
+            call resumes a run that was stopped, and keeps the parts that are there. A table is returned
+            when not given.
         n, items, exclude, dislikes, diversity, filters, filter_liked, pinned, boosts, at_most : optional
             As in `recommend`; `items` are the same for all users.
         fair, as_of, why
@@ -425,9 +425,10 @@ class Recommender(Generic[Table]):
             Whether text in CSV that a spreadsheet would run as a formula (it begins with =, +, - or @)
             stays as it is; it gets an apostrophe otherwise.
         engine : str or Engine
-            Who makes the parts of a folder, as `recsys.engines.engine` takes it: "local", this process;
-            "local=2", two of its own; "dask" or "ray", also with "=ADDRESS". Workers map one file: the
-            model is written to the folder for as long as they need it. It pays from minutes of work on.
+            Where the parts of a folder are made, as `recsys.engines.engine` takes it: "local", this
+            process; "local=2", two of its own; "dask" or "ray", also with "=ADDRESS". Workers map one
+            file: the model is written to the folder for as long as they need it. It pays from minutes of
+            work on.
         workers, threads : int ≥ 1, optional
             How many workers to start; threads of each, 1 where they are processes.
         block : int ≥ 1, optional

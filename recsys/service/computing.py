@@ -13,7 +13,7 @@ from typing import Any
 from recsys.errors import RecsysError
 from recsys.service.background import Background
 
-# What a request may have to wait for before its turn: this long, or as many times what it takes itself.
+# Seconds that a request may queue: SHORT_WAIT, or PATIENCE times the time that it takes itself.
 SHORT_WAIT = 0.015
 GROUPED_WAIT = 0.05  # of what is computed together: the more of it waits, the less each of it takes
 PATIENCE = 3.0

@@ -313,7 +313,7 @@ def sparse(path: Any, name: str, arrays: dict[str, np.ndarray], shape: Any) -> s
 
 
 def csr(name: str, arrays: dict[str, np.ndarray], shape: Any) -> sp.csr_matrix:
-    """Do the same where there is no file to name.
+    """Do as `sparse`, where there is no file to name.
 
     Raises
     ------

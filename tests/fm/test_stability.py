@@ -124,3 +124,8 @@ def test_columns_of_the_relational_solver_stay_in_their_order():
     assert module._columns(regressor(), 30, rng).tolist() != list(range(30))
     relational = FactorizationMachineRegressor(penalty="ti", solver="relational")
     assert module._columns(relational, 30, rng).tolist() == list(range(30))
+
+
+def test_starts_are_seen_beside_the_path():
+    found = module.Starts((0.5, 0.504, 0.6), (2, 1, 1), {(0, 1): 1.0}, path_objective=0.5)
+    assert "The path's model has 0.5; 2 of the starts come within 1% of it." in found.sentence

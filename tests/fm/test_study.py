@@ -278,7 +278,7 @@ def test_intervals_are_of_refits_and_hold_a_planted_weight():
 def test_notes_say_what_a_reader_must_know():
     deep = study(planted(), StudySettings(model="hofm", degree=4, path=False, epochs=2))
     assert "products of up to 4 are fitted; those of two and three are listed" in deep.notes
-    assert any("the fit was not at rest after 2 epochs" in note for note in deep.notes)
+    assert any("the fit did not converge in 2 epochs" in note for note in deep.notes)
     whole = study(planted(), StudySettings(model="all-subsets", path=False, epochs=2))
     assert any("weights offset each other" in note for note in whole.notes)
 
