@@ -1,5 +1,7 @@
 """Learning curves: the same users on the same items, after fits on less."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -107,3 +109,14 @@ def test_progress_ends_where_it_said(planted):
 def test_refusals(planted, options, text):
     with pytest.raises(InputError, match=text):
         learning_curve(planted, **({"models": Keeps()} | options))
+
+
+def test_true_draws_a_bar_and_a_test_half_is_measured(planted, capsys):
+    one = {"shares": (1.0,), "metrics": "auc", "folds": 2}
+    plain = learning_curve(planted, {"e": EASE()}, **one)
+    assert learning_curve(planted, {"e": EASE()}, **one, progress=True).rows == plain.rows
+    fold = next(split(planted, "holdout"))
+    held = np.asarray(fold.test[planted.users, planted.items]).ravel() > 0
+    curve = learning_curve(replace(planted, held_out=held), {"e": EASE()}, shares=(1.0,), metrics="auc")
+    report = evaluate(replace(planted, held_out=held), {"e": EASE()}, metrics="auc")
+    assert curve.rows[0]["mean"] == report.frame()["mean"][0] and "published" in curve.title

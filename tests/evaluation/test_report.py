@@ -158,6 +158,10 @@ def test_many_values_are_put_together(people):
     found = recsys.evaluate(replace(people, user_features=table), "popularity", metrics="auc", folds=2)
     sizes = found.by("town").sizes
     assert len(sizes) == 12 and list(sizes)[-1] == "others" and sum(sizes.values()) == 60
+    named = table.assign(town=[f"t{k}" if (k := j % 20) else "others" for j in range(people.n_users)])
+    found = recsys.evaluate(replace(people, user_features=named), "popularity", metrics="auc", folds=2)
+    sizes = found.by("town").sizes
+    assert sum(sizes.values()) == 60 and "others" in sizes and "others (rare values)" in sizes
 
 
 @pytest.mark.parametrize(

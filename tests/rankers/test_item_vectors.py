@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
-from recsys import InputError, make_ranker
+from recsys import EASE, InputError, make_ranker
 from recsys.datasets import load_dataset
-from recsys.embeddings import item_vectors, project
+from recsys.embeddings import embeddings, item_vectors, project
 from recsys.utils.progress import listening
 
 
@@ -89,3 +90,22 @@ def test_tsne_keeps_groups_together_tells_how_far_it_is_and_can_be_stopped():
 def test_what_makes_no_map(vectors, method, message):
     with pytest.raises(InputError, match=message):
         project(vectors, method)
+
+
+def test_the_default_rank_is_no_more_than_there_is():
+    few = sp.csr_matrix(np.tri(9, 7, dtype=np.float32))
+    model = EASE().fit(few, show_progress=False)
+    found = embeddings(model, few)
+    assert found.users.shape == (9, 7) and found.items.shape == (7, 7) and found.error < 1e-6
+    with pytest.raises(InputError, match="factors"):
+        embeddings(model, few, factors=0)
+
+
+def test_many_items_are_compared_in_blocks(monkeypatch):
+    data = load_dataset("sample").matrix
+    model = EASE().fit(data, show_progress=False)
+    whole = model.similar_items(np.arange(300), N=5)
+    monkeypatch.setattr("recsys.rankers._lists.BLOCK_BYTES", 4 * 300 * 7)
+    parts = model.similar_items(np.arange(300), N=5)
+    np.testing.assert_array_equal(whole[0], parts[0])
+    np.testing.assert_allclose(whole[1], parts[1], rtol=1e-6)
