@@ -87,7 +87,7 @@ def heat_map(grid: Grid, title: str, found: Study) -> Any:
 
 
 def path_figure(found: Study) -> Any:
-    """Return the figure on the rows that choose over the strength, the taken one marked."""
+    """Return the validation metric over the regularization strength, the chosen one marked."""
     return _path(found, "value", found.metric, ".3f")
 
 
@@ -114,7 +114,7 @@ def _path(found: Study, what: str, title: str, form: str) -> Any:
 
 
 def curve_figure(found: Study) -> Any:
-    """Return the figure on the rows that choose at every epoch."""
+    """Return the validation metric at every epoch."""
     return _curve(found, "value", found.metric, ".3f")
 
 

@@ -1,4 +1,4 @@
-"""Charts of what a path selects: figures before and after the refit, how many, and each weight's way."""
+"""Charts of what a path selects: metrics before and after the refit, how many, each weight's path."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BEFORE, AFTER = "before the refit", "after the refit"
 
 
 def path_figures(found: Selection, place: int) -> Any:
-    """Return the figure on the rows that choose, before and after the refit, the two models beside."""
+    """Return the validation metric before and after the refit, the two models beside."""
     rows = [
         {"strength": point.strength, "value": value, "model": model, "interactions": point.interactions}
         for point in found.points
@@ -47,7 +47,7 @@ def path_figures(found: Selection, place: int) -> Any:
     line = alt.Chart(pd.DataFrame(rows)).mark_line(point=True).encode(**fields)
     rules = alt.Chart(pd.DataFrame(beside)).mark_line(strokeDash=[6, 4]).encode(**fields)
     return (line + rules + _here(found, place)).properties(
-        height=HEIGHT + 2 * LEGEND, title=f"{found.metric} on the rows that choose"
+        height=HEIGHT + 2 * LEGEND, title=f"Validation {found.metric}"
     )
 
 

@@ -22,7 +22,7 @@ class Example:
 EXAMPLES = {
     "interactions": Example(
         "Which features matter together?",
-        "products of two features raise the AUC on the rows kept for the end from 0.626 to 0.666.",
+        "products of two features raise the AUC on the test rows from 0.626 to 0.666.",
         {
             "interaction": [
                 "genres=Action × genres=Animation",

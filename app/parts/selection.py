@@ -121,10 +121,10 @@ def _show(found: Selection, command: list[str]) -> None:
     left.altair_chart(charts.path_figures(found, place), width="stretch")
     right.altair_chart(charts.path_numbers(found, place), width="stretch")
     _chosen(found, place)
-    st.text(f"On {counted(found.rows[2], 'row')} kept for the end, measured for these points alone:")
+    st.text(f"On {counted(found.rows[2], 'test row')}, measured for these points alone:")
     frame = pd.DataFrame(
         [(one.model, one.interactions, one.choose, one.measure) for one in found.measured],
-        columns=["model", "interactions", f"{found.metric} to choose by", f"{found.metric} at the end"],
+        columns=["model", "interactions", f"validation {found.metric}", f"test {found.metric}"],
     )
     four = st.column_config.NumberColumn(format="%.4f")
     st.dataframe(

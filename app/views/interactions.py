@@ -288,7 +288,7 @@ def _show(found: Study, options: list[str]) -> None:
     for column, (label, value) in zip(
         st.columns(4),
         (
-            (f"{found.metric}, rows kept for the end", f"{found.value:.4g}"),
+            (f"Test {found.metric}", f"{found.value:.4g}"),
             ("Without interactions", f"{found.alone:.4g}"),
             ("Features used", f"{found.used_features:,} of {found.features:,}"),
             ("Pairs used", f"{found.used_pairs:,} of {found.pairs:,}"),
@@ -308,16 +308,16 @@ def _show(found: Study, options: list[str]) -> None:
         left.altair_chart(charts.path_figure(found), width="stretch")
         right.altair_chart(charts.path_left(found), width="stretch")
         st.caption(
-            f"The ring is the strength that was taken. The {found.metric} is of the rows kept to choose "
-            "by, not of those kept for the end."
+            f"The ring is the regularization strength that was chosen. The {found.metric} is that of "
+            "the validation rows, not of the test rows."
         )
     st.subheader("Learning curve")
     left, right = st.columns(2)
     left.altair_chart(charts.curve_objective(found), width="stretch")
     right.altair_chart(charts.curve_figure(found), width="stretch")
     st.caption(
-        "The objective is of the rows of the fit, the penalty in it; the other line is of the rows kept "
-        "to choose by."
+        "The objective is that of the training rows, with the penalty; the other line is the metric of "
+        "the validation rows."
     )
     _selected(found)
 

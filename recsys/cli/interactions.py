@@ -175,7 +175,7 @@ def _select(
         write_rows(out, columns, [lines])
     if picture is not None:
         charts.draw_lines(
-            picture, _lines(found), "regularization strength (log)", f"{found.metric} to choose by",
+            picture, _lines(found), "regularization strength (log)", f"validation {found.metric}",
             f"Path over {found.settings.penalty}: {found.wanted}", log=True,
         )  # fmt: skip
     if json is not None:
@@ -201,7 +201,7 @@ def _print_selection(found: Selection, number: int) -> None:
         print(terminal.literal(sentence))
     terminal.table(
         f"Path over the regularization strength of {found.settings.penalty}",
-        ("strength", "features", "interactions", f"{found.metric} to choose by", "refitted", "EBIC", ""),
+        ("strength", "features", "interactions", f"validation {found.metric}", "refitted", "EBIC", ""),
         [
             (f"{point.strength:.3g}", f"{point.features:,}", f"{point.interactions:,}",
              f"{point.value:.4f}", "" if point.refitted is None else f"{point.refitted:.4f}",
@@ -211,8 +211,8 @@ def _print_selection(found: Selection, number: int) -> None:
         ],
     )  # fmt: skip
     terminal.table(
-        f"On {found.rows[2]:,} rows kept for the end",
-        ("model", "interactions", f"{found.metric} to choose by", f"{found.metric} at the end"),
+        f"On {found.rows[2]:,} test rows",
+        ("model", "interactions", f"validation {found.metric}", f"test {found.metric}"),
         [
             (one.model, f"{one.interactions:,}", f"{one.choose:.4f}", f"{one.measure:.4f}")
             for one in found.measured
@@ -248,7 +248,7 @@ def _print(found: Study) -> None:
         chosen = found.settings.strength
         terminal.table(
             f"Path over the regularization strength of {found.settings.penalty}",
-            ("strength", "features", "pairs", f"{found.metric} to choose by", ""),
+            ("strength", "features", "pairs", f"validation {found.metric}", ""),
             [
                 (f"{step.strength:g}", f"{step.features:,}", f"{step.pairs:,}", f"{step.value:.4f}",
                  "taken" if step.strength == chosen else "")
@@ -257,7 +257,7 @@ def _print(found: Study) -> None:
         )  # fmt: skip
     terminal.table(
         "Learning curve",
-        ("epoch", "objective", f"{found.metric} to choose by"),
+        ("epoch", "objective", f"validation {found.metric}"),
         [
             (str(one.epoch), f"{one.objective:.5f}", f"{one.value:.4f}")
             for one in _spread(found.curve, EPOCHS_SHOWN)

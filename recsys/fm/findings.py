@@ -114,7 +114,7 @@ class Study:
     stopped : str
         What ended the fit.
     value, alone, base : float
-        On the rows that measure: of the model, of a model of the same features without products, of one
+        On the test rows: of the model, of a model of the same features without products, of one
         number for all.
     gain, gain_low, gain_high : float
         How much better the model is than without products, and the interval in which 95% of draws of
@@ -203,7 +203,7 @@ class Study:
                 f"{counted(self.settings.min_rows, 'row')} or more have."
             )
         said.append(
-            f"On {counted(self.rows[2], 'row')} kept for the end its {self.metric} is "
+            f"On {counted(self.rows[2], 'test row')} its {self.metric} is "
             f"{self.value:.4g}; without interactions it is {self.alone:.4g}, and with nothing known "
             f"{self.base:.4g}."
         )

@@ -98,7 +98,7 @@ class SelectionPoint:
 
 @dataclass(frozen=True)
 class Measured:
-    """A model on the rows that choose, and on those kept for the end."""
+    """A model on the validation rows and on the test rows."""
 
     model: str
     interactions: int
@@ -205,7 +205,7 @@ class Selection:
                 else "."
             ),
             f"At {point.strength:.3g}, {TOLD['refit' if 'refit' in self.best else 'held_out']} by the "
-            f"loss of the rows that choose, {counted(point.interactions, 'interaction')} of "
+            f"validation loss, {counted(point.interactions, 'interaction')} of "
             f"{self.candidates:,.0f} {'is' if point.interactions == 1 else 'are'} selected: "
             f"{self.metric} {point.value:.4g}"
             + ("" if point.refitted is None else f", refitted {point.refitted:.4g}")

@@ -28,9 +28,9 @@ __all__ = ["StudyRun", "metric_value", "study"]
 
 TINY = 1e-6  # weights up to it, of log-odds or standard deviations, count as none
 REFIT_EPOCHS = 10
-SHARE = 0.2  # of the rows that choose, and of those that measure
+SHARE = 0.2  # of the validation rows, and of the test rows
 LEAST = 20  # rows
-DRAWS = 500  # of the rows that measure, for the interval of a difference
+DRAWS = 500  # of the test rows, for the interval of a difference
 IN_GRID = 16  # features of the heat map
 MIDDLE = (0.05, 0.95)
 AUC, RMSE = "AUC", "RMSE"

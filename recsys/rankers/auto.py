@@ -199,7 +199,7 @@ class Auto(StandardisedSum):
         self._check_fitted()
         figures = self.validation_
         if BLEND not in figures:
-            return f"auto took {self.part_names_[0]}: no user has two interactions to choose by."
+            return f"auto took {self.part_names_[0]}: no user has two interactions to validate on."
         alone = [spec for spec in figures if spec != BLEND]
         parts = self.part_names_
         chosen = parts[0] if len(parts) == 1 else f"a blend of {len(parts)}"

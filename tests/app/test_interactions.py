@@ -64,7 +64,7 @@ def assert_shows(at, found):
     assert frame["interaction"].tolist() == [" × ".join(one["names"]) for one in some]
     for name in ("weight", "rows", *(("low", "high") if found["settings"]["refits"] else ())):
         assert frame[name].tolist() == [one[name] for one in some]
-    assert at.metric[0].value == f"{found['figure']:.4g}"
+    assert at.metric[0].value == f"{found['value']:.4g}"
     assert at.metric[1].value == f"{found['alone']:.4g}"
     assert at.metric[2].value == f"{found['used_features']:,} of {found['features']:,}"
     assert at.metric[3].value == f"{found['used_pairs']:,} of {found['pairs']:,}"

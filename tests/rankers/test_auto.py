@@ -165,7 +165,7 @@ def test_the_choice_is_told_with_the_loss_of_the_runner_up():
     model.validation_ = {"a": [0.7, 0.09], "blend": [0.7, 0.09]}
     assert model.choice() == "auto chose a of 1 candidate: nDCG@10 0.0900 and AUC 0.7000 on what it hid."
     model.validation_ = {}
-    assert model.choice() == "auto took a: no user has two interactions to choose by."
+    assert model.choice() == "auto took a: no user has two interactions to validate on."
 
 
 def test_fewer_users_are_held_out_of_a_large_catalogue():
