@@ -191,7 +191,7 @@ def tested(rule: ItemRule, what: str = "users") -> str:
     ----------
     rule : ItemRule
     what : str
-        Of what it is: "users", "people" or "items".
+        Of what it is, a key of `SINGULAR`.
 
     Examples
     --------
