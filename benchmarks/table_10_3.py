@@ -361,8 +361,8 @@ def firsts() -> str:
                 f"(printed {printed[method]:.3f})"
             )
         said += (
-            f" On {name} the order in time was chosen because it gives the printed figures; on its first "
-            f"fold AUC is: {', '.join(told)}."
+            f" On {name} the order in time was chosen because it gives the printed figures (the copy that was "
+            f"measured has the order of each user's ratings, not their times); on its first fold AUC is: {', '.join(told)}."
         )
     return said
 
@@ -376,7 +376,7 @@ def markdown() -> str:
         "# Table 10.3 of Polato's thesis, rerun", "",
         "AUC over 5 folds of users, written by `benchmarks/table_10_3.py`. *nested*: in every fold the setting "
         "is chosen inside that fold's training data (how often which: `setting`). *best*: the setting of the "
-        "best mean on the test halves, as the thesis chooses; the difference to the print is that column's. "
+        "best mean on the test halves, as the thesis chooses; the last column is this one less the printed value. "
         "BPR-MF draws unseen items uniformly, as the thesis; implicit's draws them by popularity. Netflix: "
         "not run, it is not distributed any more.", "", firsts(), "",
     ]  # fmt: skip
