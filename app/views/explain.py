@@ -270,7 +270,7 @@ def bars(catalogue: Catalogue, found: Reasons) -> None:
     st.altair_chart(charts.waterfall(rows, "How the score adds up"), width="stretch")
     base = " The base is what no item of the profile accounts for." if rows[0][1] == "base" else ""
     st.caption(
-        f"Each bar begins where the one before ends, and is what an item adds to the score.{base}"
+        f"Each bar is what an item adds to the score, and begins where the one before ends.{base}"
     )
 
 
