@@ -9,6 +9,7 @@ import pandas as pd
 
 from recsys.utils.palette import COLOURS
 
+LEGEND = 90  # pixels of the height, which the legend takes
 KINDS = {"raises it": COLOURS[0], "lowers it": COLOURS[1], "base": "#8a8a8a", "score": "#8a63c0"}
 
 
@@ -57,7 +58,7 @@ def _bars(
         .mark_bar()
         .encode(
             **places,
-            y=alt.Y("item", sort=names, title=None, axis=alt.Axis(labelLimit=260)),
+            y=alt.Y("item", sort=names, title=None, axis=alt.Axis(labelLimit=260, labelOverlap=False)),
             color=alt.Color(
                 "kind",
                 scale=alt.Scale(domain=kinds, range=[KINDS[kind] for kind in kinds]),
@@ -65,5 +66,5 @@ def _bars(
             ),
             tooltip=["item", alt.Tooltip(shown, format="+.4f")],
         )
-        .properties(height=28 * len(names) + 60, title=title)
+        .properties(height=28 * len(names) + 60 + (LEGEND if legend else 0), title=title)
     )
