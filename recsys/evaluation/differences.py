@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.errors import InputError
+from recsys.evaluation.significance import user_means
 
 if TYPE_CHECKING:
     from recsys.evaluation.report import Report
@@ -87,16 +88,8 @@ def user_differences(report: Report, metric: str, first: str, second: str) -> Us
     """
     if metric not in report.definitions or metric in report.per_fold or report.evaluated is None:
         raise InputError(f"{metric} has no value for each user in this report")
-    a = np.asarray(report.result(first).per_user[metric])
-    b = np.asarray(report.result(second).per_user[metric])
-    both = np.isfinite(a) & np.isfinite(b)
-    users, place = np.unique(report.evaluated.users[both], return_inverse=True)
-    times = np.bincount(place, minlength=len(users)) if len(users) else np.zeros(0)
-    means = [
-        np.bincount(place, weights=values[both], minlength=len(users)) / times
-        if len(users)
-        else np.zeros(0)
-        for values in (a, b)
-    ]
+    table = np.array([report.result(model).per_user[metric] for model in (first, second)])
+    both = np.isfinite(table).all(axis=0)
+    users, means = user_means(table[:, both], report.evaluated.users[both])
     better = report.better.get(metric, "more")
     return UserDifferences(metric, first, second, users.astype(np.int64), means[0], means[1], better)

@@ -102,8 +102,8 @@ def compare_all(
     table = np.array(values)
     known = np.isfinite(table).all(axis=0)
     table = table[:, known]
-    if users is not None:
-        table = _user_means(table, users[known])
+    if users is not None and len(np.unique(users[known])) < table.shape[1]:
+        table = user_means(table, users[known])[1]
     pairs = list(combinations(range(len(values)), 2))
     if table.shape[1] == 0 or not pairs:
         return []
@@ -120,13 +120,13 @@ def compare_all(
     return out
 
 
-def _user_means(table: NDArray[np.float64], users: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the mean of each user's columns; a table with one column a user as it is."""
+def user_means(
+    table: NDArray[np.float64], users: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the users, ascending, and each row's mean over the columns of a user, (rows, users)."""
     distinct, column = np.unique(users, return_inverse=True)
-    if len(distinct) == len(users):
-        return table
-    times = np.bincount(column)
-    return np.array([np.bincount(column, weights=row) for row in table]) / times
+    sums = [np.bincount(column, weights=row, minlength=len(distinct)) for row in table]
+    return distinct, np.array(sums) / np.bincount(column, minlength=len(distinct))
 
 
 def _intervals(deltas: NDArray[np.float64], seed: int) -> tuple[list[float], list[float]]:

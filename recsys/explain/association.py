@@ -48,8 +48,6 @@ class ItemRule:
         since the rule was chosen on half of these users.
     tested, tested_hits : int
         `support` and `hits` among the users on whom the rule was not chosen.
-    tested_low : float
-        The same bound of these: it holds, with 95% confidence, whatever the rule was chosen from.
 
     Examples
     --------
@@ -71,7 +69,11 @@ class ItemRule:
     low: float
     tested: int = 0
     tested_hits: int = 0
-    tested_low: float = 0.0
+
+    @property
+    def tested_low(self) -> float:
+        """The bound of `tested_hits` of `tested`: it holds for a rule that was chosen on the others."""
+        return lower_bound(self.tested_hits, self.tested)
 
 
 def lower_bound(hits: int, of: int, confidence: float = CONFIDENCE) -> float:
@@ -197,8 +199,7 @@ def item_rule(
     found = _counted(members, both, target, everybody)
     # The half that did not choose decides; the counts over all are what the user reads.
     fine = apart.low > apart.base and found.low > found.base and found.support >= min_support
-    tested = replace(found, tested=apart.support, tested_hits=apart.hits, tested_low=apart.low)
-    return tested if fine else None
+    return replace(found, tested=apart.support, tested_hits=apart.hits) if fine else None
 
 
 def _counted(

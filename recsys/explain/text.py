@@ -195,16 +195,15 @@ def tested(rule: ItemRule, what: str = "users") -> str:
 
     Examples
     --------
-    >>> tested(ItemRule((0,), 40, 30, 0.75, 60, 6, 0.1, 0.61, 20, 14, 0.492))
+    >>> tested(ItemRule((0,), 40, 30, 0.75, 60, 6, 0.1, 0.61, 20, 14))
     'The rule was chosen on one half of them. Of 20 such users in the other half, 14 follow it: with \
 95% confidence it holds for at least 49% of such users.'
     """
-    verb = "follows" if rule.tested_hits == 1 else "follow"
     such = counted(rule.tested, f"such {SINGULAR[what]}", f"such {what}")
     return (
         f"The rule was chosen on one half of them. Of {such} in the other half, {rule.tested_hits:,} "
-        f"{verb} it: with 95% confidence it holds for at least {int(100 * rule.tested_low)}% of such "
-        f"{what}."
+        f"{_follow(rule.tested_hits)} it: with 95% confidence it holds for at least "
+        f"{int(100 * rule.tested_low)}% of such {what}."
     )
 
 
@@ -226,7 +225,7 @@ def owned(names: Sequence[str], rule: ItemRule, ranker: str, first: int, itself:
 
     Examples
     --------
-    >>> rule = ItemRule((0,), 40, 12, 0.3, 160, 8, 0.05, 0.18, 21, 7, 0.168)
+    >>> rule = ItemRule((0,), 40, 12, 0.3, 160, 8, 0.05, 0.18, 21, 7)
     >>> print(owned(["War"], rule, "ease", 20, True))
     ease puts 12 of the 40 items with War among the first 20 of this list, this one too, and 20 of \
 all 200 (about 1 in 10). All items that could be recommended are counted, so these shares are exact. \

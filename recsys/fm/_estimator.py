@@ -390,8 +390,8 @@ class FactorMachine(BaseEstimator):
                 )
         if not held.any():
             raise InputError(
-                f"validation_fraction needs two rows, or two of one class, and none of {len(y)} can be "
-                "held out: give more rows, or set it to 0"
+                f"validation_fraction holds rows out where there are two, or two of one class, and "
+                f"there are {len(y):,} in all: give more rows, or set it to 0"
             )
         return order[held[order]], order[~held[order]]
 

@@ -127,8 +127,8 @@ class Starts:
             return said
         near = sum(one <= (1.0 + NEAR) * self.path_objective for one in self.objectives)
         said += (
-            f" The path's model has {self.path_objective:.6g}; {near:,} of the starts come within "
-            f"{NEAR:.0%} of it."
+            f" The path's model has {self.path_objective:.6g}; {near:,} of the starts end at most "
+            f"{NEAR:.0%} above it."
         )
         worse = " The others ended in worse optima, and say little about the path's model."
         return said + (worse if near < len(self.objectives) else "")

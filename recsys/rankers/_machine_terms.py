@@ -14,9 +14,8 @@ from recsys.rankers._history import Factors
 from recsys.rankers._pair_terms import HISTORY_LOSSES, PairTermRanker
 from recsys.utils.validation import check_choice, check_real
 
-if (
-    TYPE_CHECKING
-):  # `recsys.fm` and `recsys.links` are imported by calls: scikit-learn takes most of a second
+# `recsys.fm` and `recsys.links` are imported by calls: scikit-learn takes most of a second.
+if TYPE_CHECKING:
     from recsys.fm import FactorizationMachineClassifier
 
 

@@ -43,8 +43,8 @@ SPARSE_ITEMS = 100_000  # up to which `auto` tries a sparse inverse: 41,000 take
 class EASE(Updatable, ItemWeights):
     """EASE: the ridge regression of every item on the others, in closed form.
 
-    With P = (RᵀR + λI)⁻¹ the weights are B_ij = −P_ij/P_jj off the diagonal, 0 on it. Cold
-    items, and items that all users have, have weights like any others. The ridge of an item may
+    With P = (RᵀR + λI)⁻¹ the weights are B_ij = −P_ij/P_jj off the diagonal, 0 on it. An
+    item that all users have needs no special treatment, nor does a cold one. The ridge of an item may
     depend on the number n_i of its users: λ(n_i / n̄)^ridge_power + n_i·dropout/(1 − dropout), n̄ the
     mean of the n_i that are not 0.
 

@@ -128,4 +128,4 @@ def test_columns_of_the_relational_solver_stay_in_their_order():
 
 def test_starts_are_seen_beside_the_path():
     found = module.Starts((0.5, 0.504, 0.6), (2, 1, 1), {(0, 1): 1.0}, path_objective=0.5)
-    assert "The path's model has 0.5; 2 of the starts come within 1% of it." in found.sentence
+    assert "The path's model has 0.5; 2 of the starts end at most 1% above it." in found.sentence

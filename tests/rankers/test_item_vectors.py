@@ -105,7 +105,10 @@ def test_many_items_are_compared_in_blocks(monkeypatch):
     data = load_dataset("sample").matrix
     model = EASE().fit(data, show_progress=False)
     whole = model.similar_items(np.arange(300), N=5)
+    real, asked = model._item_similarity, []
+    monkeypatch.setattr(model, "_item_similarity", lambda ids: asked.append(len(ids)) or real(ids))
     monkeypatch.setattr("recsys.rankers._lists.BLOCK_BYTES", 4 * 300 * 7)
     parts = model.similar_items(np.arange(300), N=5)
+    assert asked == [7] * 42 + [6]
     np.testing.assert_array_equal(whole[0], parts[0])
     np.testing.assert_allclose(whole[1], parts[1], rtol=1e-6)

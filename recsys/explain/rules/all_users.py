@@ -160,7 +160,7 @@ class Discoveries:
                 + (
                     ""
                     if self.ranker is None
-                    else "; a rule of the ranker, if its first items have nothing to do with them"
+                    else "; a rule of the ranker is, if the list has nothing to do with the attributes"
                 )
                 + "."
             )
