@@ -1,4 +1,4 @@
-"""Compiling ahead: what the first click would wait for, while a person reads the first list."""
+"""Compiling ahead: what the first click would wait for, while the first list is read."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _run(spec: str, progress: Progress) -> None:
     item = int(ids[0])
     popularity = np.asarray(R.sum(axis=0), dtype=np.float64).ravel()
     steps: list[tuple[str, Any]] = [
-        ("rules of other people", lambda: item_rule(R, row.indices, item, exclude=user)),
+        ("rules of other users", lambda: item_rule(R, row.indices, item, exclude=user)),
         ("rules of taste", lambda: taste_rule(row.indices, item_attributes(data), popularity)),
         ("similar items", lambda: model.similar_items(item, N=6)),
         ("explanations", lambda: (reasons(model, user, row, item), what_if(model, user, row, item))),

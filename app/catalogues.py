@@ -24,7 +24,7 @@ GRADES = 20  # different ratings at most that are taken for a scale; more are co
 
 @dataclass(frozen=True)
 class Catalogue:
-    """A dataset with what pages derive from it once. Nobody changes it.
+    """A dataset with what pages derive from it once. It stays as it is.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Catalogue:
     times : (users, items) float64 CSR or None
         When each like of `matrix` happened, of its pattern; 0 is unknown.
     dated : bool
-        Whether times are dates, and not places in an order.
+        Whether times are dates, and not positions in an order.
     ratings : (users, items) sparse matrix or None
         Every rating of these users and items, also those below the threshold.
     least, lowest, top : float or None
@@ -70,7 +70,7 @@ class Catalogue:
 
     @cached_property
     def item_ids(self) -> list[str]:
-        """Return the items' ids, those that most people like first."""
+        """Return the items' ids, the most popular first."""
         order = np.argsort(-self.popularity, kind="stable")
         return [str(self.data.item_ids[k]) for k in order]
 
@@ -80,7 +80,7 @@ class Catalogue:
         return tail_items(self.popularity)
 
     def label(self, item_id: str) -> str:
-        """Return an item as a person chooses it: found with and without its accents."""
+        """Return an item as it is offered: found with and without its accents."""
         return typed(self.labels[self.items[item_id]])
 
     @property
@@ -103,7 +103,7 @@ class Catalogue:
         return Profile(user, row, when=None if self.times is None else self.times.data[own])
 
     def profile(self, items: list[int]) -> Profile:
-        """Return the profile of somebody who liked these items, the oldest like first."""
+        """Return the profile of a user who liked these items, the oldest like first."""
         return Profile.in_order(items, self.matrix.shape[1])
 
 
@@ -116,7 +116,7 @@ def datasets() -> list[str]:
 
 
 def usual_threshold(ratings: NDArray[np.float64]) -> float:
-    """Return the lowest rating that counts as liked unless a person says otherwise: the lowest of all.
+    """Return the lowest rating that counts as liked until the visitor chooses: the lowest of all.
 
     Ratings at or below 0 are none of the data where they are read.
     """

@@ -37,7 +37,7 @@ class Job:
         Called as work(progress); progress(step, done, total) raises `Cancelled` when it shall stop.
         What `recsys.utils.progress.report` says inside is heard, too.
     text : str
-        What it does, as a person reads it: "Fitting ease".
+        What it does, as it is shown: "Fitting ease".
     delay : float
         Seconds to wait before it begins; a cancel ends them at once.
 
@@ -48,13 +48,13 @@ class Job:
     done, total : int
         Steps over, and steps there are; 0 of 0 while unknown.
     error : str or None
-        One sentence, when it failed; "cancelled" as soon as somebody has cancelled it.
+        One sentence, when it failed; "cancelled" as soon as it is cancelled.
     result
         What the work returned.
     size : int
         Bytes of the result's arrays.
     used : float
-        When somebody last asked for it, on the clock of `time.monotonic`.
+        When it was last asked for, on the clock of `time.monotonic`.
     """
 
     def __init__(self, work: Callable[[Progress], Any], text: str = "", delay: float = 0.0) -> None:
@@ -99,7 +99,7 @@ class Job:
 
     @property
     def over(self) -> bool:
-        """Whether nobody needs to wait for it any longer: it has ended, or was cancelled."""
+        """Whether there is nothing to wait for: it has ended, or was cancelled."""
         return self._over.is_set() or self._stop.is_set()
 
     @property
@@ -109,7 +109,7 @@ class Job:
 
     @property
     def cancelled(self) -> bool:
-        """Whether somebody has cancelled it."""
+        """Whether it was cancelled."""
         return self._stop.is_set()
 
     @property
@@ -138,14 +138,14 @@ class Job:
         return self.over or self._over.wait(seconds) or self.over
 
     def cancel(self) -> None:
-        """Nobody wants it any more: it is over at once, and its thread stops at its next report."""
+        """Cancel: the job is over at once, and its thread stops at its next report."""
         if not self._over.is_set():
             self.error = CANCELLED
             self._stop.set()
 
 
 class Jobs:
-    """Jobs by key: whoever asks first starts one, everybody gets the same.
+    """Jobs by key: the first call starts one, later calls with its key get the same.
 
     A failed job is forgotten once it has been read, so that it can be tried again. Results are kept
     while they fit into memory set aside for them; those unused for longest go first.
@@ -216,7 +216,7 @@ class Jobs:
             }
 
     def leave(self, key: Hashable, session: str) -> None:
-        """Say that a session no longer waits for a job: it is cancelled when nobody else does."""
+        """Say that a session no longer waits for a job: it is cancelled when no other session does."""
         with self._lock:
             job, wanted = self._jobs.get(key), self._wanted.get(key, {})
             wanted.pop(session, None)

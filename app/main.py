@@ -25,7 +25,7 @@ button[kind^="primary"], button[kind^="primary"]:hover, span[data-tag] {
 </style>"""
 
 # Streamlit adds to the browser's history for every choice, which the address holds: the back button
-# is for pages, and not for addresses that lead on to one. On a phone the menu lies over the page, and
+# is for pages, and not for addresses that redirect to one. On a phone the menu lies over the page, and
 # closes when a page is chosen.
 HISTORY = """<script>
 if (!window.recsysPages) {

@@ -54,7 +54,7 @@ def menu() -> Any:
 
 
 def _first() -> None:
-    """Welcome a first visit, and lead any other one on to Recommend."""
+    """Welcome a first visit, and redirect any other one to Recommend."""
     if session().fresh:
         from app.parts.welcome import welcome
 
@@ -74,7 +74,7 @@ def _unknown() -> str | None:
 
 
 def _missing() -> None:
-    """Say that an address is none of ours, and lead on."""
+    """Say that an address is none of ours, and redirect."""
     st.header("No such page", anchor=False)
     st.text("This address is not one of the app's pages. The menu has them all.")
     st.button("Open Recommend", type="primary", on_click=leave_for, args=("recommend",))

@@ -1,7 +1,7 @@
 """What one browser session has chosen: a single object, which widgets draw and the address carries.
 
 Streamlit forgets a widget's value when another page opens, and everything when a page is reloaded. So
-no page keeps a choice in a widget: `ask` draws a widget from this object and writes what a person
+no page keeps a choice in a widget: `ask` draws a widget from this object and writes what the visitor
 changes back to it, and whatever differs from its default is written to the address, from which a new
 session begins.
 """
@@ -20,7 +20,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 SAMPLE = "sample"
 LONGEST = 6000  # characters of an address: browsers and proxies cut longer ones
-# What belongs to a dataset, and what to one person of it; all else is the same everywhere.
+# What belongs to a dataset, and what to one user of it; all else is the same everywhere.
 OF_DATA = ("least", "mode", "user", "likes", "genres", "every", "years", "item", "asof")
 OF_PERSON = ("more", "dislikes")
 PRIVATE = ("uploads",)  # not in the address
@@ -35,9 +35,9 @@ class Session:
     id, browser : str
         Of the session, and of the browser that shows it, for their jobs.
     cancelled : set
-        Keys of jobs that the person has cancelled, and that are not begun again unasked.
+        Keys of jobs that the visitor has cancelled, and that are not begun again unasked.
     background : dict
-        Keys of the jobs that run while the person does something else, by kind.
+        Keys of the jobs that run while the visitor does something else, by kind.
     awaited, awaited_on : tuple or None, str
         Key of the job that a page waits for, and that page.
     page, opening : str
@@ -84,10 +84,10 @@ class Session:
         self._raw.pop(key, None)
         self._values[key] = value
 
-    def person(self, user: str) -> None:
-        """Say which user of the data is shown: what was chosen for nobody in particular is theirs.
+    def choose_user(self, user: str) -> None:
+        """Say which user of the data is shown: what was chosen before any user was is theirs.
 
-        What an address says of a user that the data have not is nobody's.
+        What an address says of a user that the data have not is left out.
         """
         before = self._text("user", "")
         if before == user:
@@ -181,7 +181,7 @@ def browser_of(cookie: object) -> str:
 
 
 def write_address() -> None:
-    """Write to the address what a reload of this page, or somebody who is sent it, needs."""
+    """Write to the address what a reload of this page, or another visitor who opens it, needs."""
     now = {name: st.query_params.get_all(name) for name in st.query_params}
     wanted = {n: [v] if isinstance(v, str) else v for n, v in session().address().items() if v != []}
     if now != wanted:
@@ -208,7 +208,7 @@ def ask(
     name : str
         Of the choice in the session and in the address: "user", "links.graph".
     default
-        Until a person chooses.
+        Until the visitor chooses.
     options : sequence, optional
         What can be chosen; what is not among them, from an old address, say, counts as not chosen.
     valid : callable, optional
@@ -218,7 +218,7 @@ def ask(
 
     Notes
     -----
-    The widget is set only where it differs: setting it on every run would overwrite what a person does
+    The widget is set only where it differs: setting it on every run would undo what the visitor does
     while the page is being drawn.
     """
     here = session()
@@ -258,7 +258,7 @@ def between(low: float, high: float) -> Callable[[Any], bool]:
 
     def valid(value: Any) -> bool:
         both = list(value) if isinstance(value, (list, tuple)) else [value]
-        # Comparing is enough: NaN lies nowhere, and no whole number is too long for it.
+        # Comparing is enough: NaN lies nowhere, and no integer is too long for it.
         within = all(isinstance(one, (int, float)) and low <= one <= high for one in both)
         return within and both == sorted(both)
 

@@ -26,7 +26,7 @@ PATIENCE = 1.2  # seconds a page waits before it shows progress instead
 UPLOAD = "upload-"  # before the token of an uploaded dataset
 MOST_FILES = 750_000_000  # bytes of all uploaded files
 MOST_TABLES = 750_000_000  # bytes of all tables that were read from them
-LETTERS = 24  # of a token: nobody guesses another person's
+LETTERS = 24  # of a token: it cannot be guessed
 COMPARING = "evaluation"  # kind of the jobs of the page Compare
 Work = Callable[[Progress], Any]
 Key = tuple[Any, ...]
@@ -150,7 +150,7 @@ def title_of(name: str) -> str:
 
 
 def dataset_label(name: str) -> str:
-    """Return a dataset's name as a person chooses it."""
+    """Return a dataset's name as it is offered."""
     return "sample (invented films)" if name == SAMPLE else name
 
 
@@ -180,7 +180,7 @@ def choose_threshold(data: Interactions) -> float:
 
 
 def ranker(catalogue: Catalogue, spec: str, meanwhile: Callable[[], None] | None = None) -> Any:
-    """Return the ranker of a specification fitted on a catalogue, fitting it once for everybody.
+    """Return the ranker of a specification fitted on a catalogue, fitting it once for all sessions.
 
     Until it is fitted, `meanwhile` shows something else below the progress.
     """
@@ -204,7 +204,7 @@ def result(key: Key, work: Work, text: str, meanwhile: Callable[[], None] | None
     """Return what a job makes; until it has, show its progress and end this run of the page.
 
     One such job a session: asking for another one leaves the one before, which is cancelled when
-    nobody else waits for it. Below the progress, or below what says that the job was cancelled,
+    no other session waits for it. Below the progress, or below what says that the job was cancelled,
     `meanwhile` is shown.
     """
     here = session()
@@ -277,7 +277,7 @@ def told(job: Job, text: str) -> str:
 
 
 def cancel(key: Key) -> None:
-    """Cancel a job for this session: it stops when nobody else waits for it."""
+    """Cancel a job for this session: it stops when no other session waits for it."""
     here = session()
     here.cancelled.add(key)
     jobs().leave(key, here.id)

@@ -1,4 +1,4 @@
-"""What people have uploaded: files, and the tables of interactions that were read from them."""
+"""What visitors have uploaded: files, and the tables of interactions that were read from them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class UploadedTable:
     counts : RowCounts or None
         What became of its rows.
     form : tuple of (str, str or bool)
-        What a person said of how the file is read.
+        What the visitor said of how the file is read.
     """
 
     data: Interactions

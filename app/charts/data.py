@@ -1,4 +1,4 @@
-"""Charts of a dataset: long tails with their fits, ratings, and the course of time."""
+"""Charts of a dataset: long tails with their fits, ratings, and interactions over time."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def ratings(frame: pd.DataFrame, word: str) -> Any:
     )
 
 
-def course(frame: pd.DataFrame, period: str, word: str) -> Any:
+def over_time(frame: pd.DataFrame, period: str, word: str) -> Any:
     """Return how many likes there were in each period; columns `start` (datetime) and `likes`."""
     return (
         alt.Chart(frame, title=f"When they were given, by {period}")

@@ -143,7 +143,7 @@ def over(frame: pd.DataFrame, x: str, order: list[str], titles: tuple[str, str, 
         `x`, `model`, `mean`, `low`, `high`.
     x : str
     order : list of str
-        The places on the axis.
+        The labels of the axis.
     titles : (chart, x axis, y axis)
     """
     title, across, up = titles

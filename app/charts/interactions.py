@@ -92,7 +92,7 @@ def path_figure(found: Study) -> Any:
 
 
 def path_left(found: Study) -> Any:
-    """Return how many pairs have a weight over the strength, the taken one marked."""
+    """Return how many pairs have a weight over the regularization strength, the taken one marked."""
     return _path(found, "pairs", "Pairs with a weight", ",.0f")
 
 
@@ -102,7 +102,7 @@ def _path(found: Study, what: str, title: str, form: str) -> Any:
     tips = [alt.Tooltip("strength:Q", format=".2g"), alt.Tooltip("features:Q", format=","),
             alt.Tooltip("pairs:Q", format=","), alt.Tooltip("value:Q", format=".4f")]  # fmt: skip
     base = alt.Chart(frame).encode(
-        x=alt.X("strength:Q", scale=alt.Scale(type="log"), title="Strength of the penalty (log)",
+        x=alt.X("strength:Q", scale=alt.Scale(type="log"), title="Regularization strength (log)",
                 axis=alt.Axis(format=".0e", tickCount=5)),
         y=alt.Y(f"{what}:Q", title=title, scale=alt.Scale(zero=what == "pairs"),
                 axis=alt.Axis(format=form)),
@@ -110,7 +110,7 @@ def _path(found: Study, what: str, title: str, form: str) -> Any:
     )  # fmt: skip
     line = base.mark_line(point=True, color=FOR)
     taken = base.mark_point(size=180, strokeWidth=3, color=AGAINST).transform_filter("datum.taken")
-    return (line + taken).properties(height=HEIGHT, title=f"{title}, by strength")
+    return (line + taken).properties(height=HEIGHT, title=f"{title}, by regularization strength")
 
 
 def curve_figure(found: Study) -> Any:

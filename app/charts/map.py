@@ -42,9 +42,9 @@ def items(
     ----------
     frame : DataFrame
         Columns x, y, title, mark (`LIKED`, `LISTED` or empty), name (the title where it is written
-        into the chart, else empty), people, and the column `colour`.
+        into the chart, else empty), users, and the column `colour`.
     colour : "genre", "decade" or "popularity"
-        Popularity is in the column people.
+        Popularity is in the column users.
     groups : list of str
         Values of the colour in order; the last one is the rest, in grey, where it is "other".
     titles : (str, str)
@@ -56,10 +56,10 @@ def items(
         "x": alt.X("x:Q", axis=axis, title=titles[0], scale=alt.Scale(zero=False, padding=12)),
         "y": alt.Y("y:Q", axis=axis, title=titles[1], scale=alt.Scale(zero=False, padding=12)),
     }
-    tips = [name for name in ("title", "genre", "decade", "people", "mark") if name in frame]
+    tips = [name for name in ("title", "genre", "decade", "users", "mark") if name in frame]
     if colour == "popularity":
         shade = alt.Color(
-            "people:Q", title="people who have it",
+            "users:Q", title="users who have it",
             scale=alt.Scale(type="log", scheme="viridis", domainMin=1, clamp=True),
             legend=alt.Legend(orient="bottom"),
         )  # fmt: skip

@@ -52,7 +52,7 @@ def path_figures(found: Selection, place: int) -> Any:
 
 
 def path_numbers(found: Selection, place: int) -> Any:
-    """Return how many interactions have a weight at each strength."""
+    """Return how many interactions have a weight at each regularization strength."""
     frame = pd.DataFrame(
         [(one.strength, one.features, one.interactions) for one in found.points],
         columns=["strength", "features", "interactions"],
@@ -96,7 +96,7 @@ def _strength() -> Any:
     return alt.X(
         # falling, as the path goes, and the slider that a point is chosen by
         "strength:Q", scale=alt.Scale(type="log", nice=False, reverse=True),
-        title="Strength of the penalty (log, falling)",
+        title="Regularization strength (log, falling)",
         axis=alt.Axis(format=".0e", tickCount=5),
     )  # fmt: skip
 

@@ -11,7 +11,7 @@ import streamlit as st
 class Example:
     """A page's question and a finding on the sample, with the first rows of its table.
 
-    Tests compute the figures anew.
+    Tests compute the numbers anew.
     """
 
     question: str

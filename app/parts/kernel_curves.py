@@ -1,4 +1,4 @@
-"""Kernels over their degree: which parameters grow, what each kernel counts, and the figures."""
+"""Kernels over their degree: which parameters grow, what each kernel counts, and the values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The best items for a person."""
+"""The best items for a user."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from app.parts.people import ChosenUser
+from app.parts.chosen_user import ChosenUser
 from app.parts.words import escaped
 from recsys.rankers.answers import Recommendations
 from recsys.reranking import DISLIKE_WEIGHT, rerank
@@ -18,7 +18,7 @@ from recsys.utils.topn import all_but
 def recommend(
     model: Any, chosen_user: ChosenUser, N: int, items: NDArray[np.int64] | None = None
 ) -> Recommendations:
-    """Return the best items for a person, of all or of these.
+    """Return the best items for a user, of all or of these.
 
     What they like or rated low is left out; so are their dislikes, and what goes with them is lowered.
     A model that cannot rank for a built profile ends this run of the page with a sentence.
@@ -26,7 +26,7 @@ def recommend(
     fold = "fold-in" in model.capabilities
     if chosen_user.user is None and not fold:
         st.warning(
-            f"{escaped(model.name)} knows only the people that it was fitted on: choose a user, or "
+            f"{escaped(model.name)} knows only the users that it was fitted on: choose a user, or "
             "another model."
         )
         st.stop()

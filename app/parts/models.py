@@ -11,7 +11,7 @@ from recsys.evaluation.metrics import METRICS
 from recsys.rankers.registry import RANKERS, offered_models
 from recsys.utils.spec import parse_spec
 
-# Until a person chooses: it is fitted in a moment, where `auto` takes its time.
+# Until the visitor chooses: it is fitted in a moment, where `auto` takes its time.
 DEFAULT = "cf-komd:kernel=mc,degree=2"
 # What a model is chosen for, and what that means, before the others by name.
 PURPOSES = {
@@ -35,7 +35,7 @@ def models() -> list[str]:
 
 
 def named(spec: str) -> str:
-    """Return what a person calls a model: its purpose, or the specification."""
+    """Return how a model is called in the app: its purpose, or the specification."""
     return PURPOSES[spec][0] if spec in PURPOSES else spec
 
 
@@ -79,6 +79,6 @@ def choose_model() -> str:
 
 
 def offered_with(offered: list[str], name: str) -> list[str]:
-    """Return the offered specifications and the one that was typed, if a person has typed one."""
+    """Return the offered specifications and the one that was typed, if there is one."""
     typed = session().get(name, DEFAULT)
     return offered if typed in offered or not typed else [*offered, typed]

@@ -1,4 +1,4 @@
-"""What a dataset is like, in figures and plain sentences, and what cannot be done with so little."""
+"""What a dataset is like, in numbers and plain sentences, and what cannot be done with so little."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from recsys.explain import listing
 from recsys.utils.dates import dated
 
 FEW = 5  # likes below which a user or an item is called cold
-NOISY = 0.25  # share of cold users from which figures are called noisy
+NOISY = 0.25  # share of cold users from which metric values are called noisy
 MOST_BARS = 40  # of a histogram of ratings
 LOWER = "does not count"
-NARROW = 30  # users below which figures are of very few
+NARROW = 30  # users below which metric values are of very few
 
 
 def cold(matrix: sp.csr_matrix) -> tuple[int, int]:
@@ -36,7 +36,7 @@ def cold_sentences(matrix: sp.csr_matrix, word: str) -> list[str]:
     are = "is" if items == 1 else "are"
     return [
         f"{users:,} of {counted(n, 'user')} ({users / n:.1%}) {word} fewer than {FEW} items.",
-        f"{items:,} of {counted(m, 'item')} ({items / m:.1%}) {are} {word} by fewer than {FEW} people.",
+        f"{items:,} of {counted(m, 'item')} ({items / m:.1%}) {are} {word} by fewer than {FEW} users.",
     ]
 
 
@@ -55,13 +55,13 @@ def limits(
     cannot, know = [], []
     if n == 1:
         cannot.append(
-            "There is one user only: models learn from what people have in common, and of one there is "
+            "There is one user only: models learn from what users have in common, and of one there is "
             "nothing to learn."
         )
     several = int((lengths >= 2).sum())
     if several == 0:
         cannot.append(
-            "Nobody has two items, so none can be hidden and predicted: Compare has nothing to measure."
+            "No user has two items, so none can be hidden and predicted: Compare has nothing to measure."
         )
     elif n == 1:
         cannot.append("Compare divides users into groups and needs two of them.")
@@ -71,7 +71,7 @@ def limits(
         )
     full = int((lengths == m).sum())
     if full == n:
-        cannot.append("Everybody has every item: nothing is left to recommend.")
+        cannot.append("Every user has every item: nothing is left to recommend.")
     elif full:
         have = "has" if full == 1 else "have"
         know.append(f"{counted(full, 'user')} {have} every item: nothing is left to recommend to them.")
@@ -80,14 +80,14 @@ def limits(
     users, _ = cold(matrix)
     if n > 1 and users / n >= NOISY:
         know.append(
-            f"Many have fewer than {FEW} items: lists for them rest on little, and figures about "
+            f"Many have fewer than {FEW} items: lists for them rest on little, and metric values of "
             "them are noisy."
         )
     alone = int((np.bincount(matrix.indices, minlength=m) == 1).sum())
     if m > 1 and alone / m >= NOISY:
         are = "is" if alone == 1 else "are"
         know.append(
-            f"{counted(alone, 'item')} of {m:,} ({alone / m:.0%}) {are} known from one person only."
+            f"{counted(alone, 'item')} of {m:,} ({alone / m:.0%}) {are} known from one user only."
         )
     timed = [name for name in PROTOCOLS if PROTOCOLS.get(name).needs_time]
     if time is None:
@@ -101,7 +101,7 @@ def limits(
     return cannot, know
 
 
-def course(time: NDArray[np.float64]) -> tuple[pd.DataFrame, str] | None:
+def over_time(time: NDArray[np.float64]) -> tuple[pd.DataFrame, str] | None:
     """Return how many likes there were in each day, month or year; None for times that are no dates.
 
     Parameters

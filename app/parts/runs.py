@@ -49,7 +49,7 @@ class Source:
     weight : str
         Column of counts or amounts; "" where there is none.
     form : tuple of (str, str or bool)
-        What a person said of how the file is read, by the words of `recsys.data.reading.read`.
+        What the visitor said of how the file is read, by the words of `recsys.data.reading.read`.
     """
 
     dataset: str = "sample"
@@ -130,7 +130,7 @@ class Settings:
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def command(self) -> str:
-        """Return the command that prints the same figures."""
+        """Return the command that prints the same values."""
         words = ["recsys", "evaluate", *self.source.options()]
         for model in self.models:
             words += ["--model", model]
@@ -142,7 +142,7 @@ class Settings:
         return shlex.join(words)
 
     def name(self) -> str:
-        """Return what a run is called until a person names it."""
+        """Return what a run is called until the visitor names it."""
         where = self.source.file or self.source.dataset
         models = ", ".join(self.models)
         shown = models if len(models) <= MOST_NAME else f"{models[: MOST_NAME - 1]}…"
@@ -179,7 +179,7 @@ class Run:
         return self.report.intervals()
 
     def by(self, attribute: str) -> Groups:
-        """Return figures of groups of users, drawn once."""
+        """Return metric values of groups of users, drawn once."""
         if attribute not in self._groups:
             self._groups[attribute] = self.report.by(attribute)
         return self._groups[attribute]

@@ -42,7 +42,7 @@ def selection(
         )
         return
     st.caption(
-        "A path begins where no interaction is worth its penalty and goes on from strength to strength. "
+        "A path begins where no interaction is worth its penalty, and lowers the penalty step by step. "
         "What is selected at each is fitted again without the penalty, which shrinks. Interactions that "
         "few rows have are selected, too: the table says how many."
     )
@@ -51,7 +51,7 @@ def selection(
         pairs = ask(st.slider, "Pairs of random halves, for stability", 0, 50,
                     name="interactions.halves", default=0, valid=between(0, 50))  # fmt: skip
     with right:
-        starts = ask(st.slider, "Random starts at the chosen strength", 0, 20,
+        starts = ask(st.slider, "Random starts at the chosen regularization strength", 0, 20,
                      name="interactions.starts", default=0, valid=between(0, 20))  # fmt: skip
     here = session()
     key = ("interactions path", state.digest(told, pairs, starts))
@@ -144,7 +144,7 @@ def _told(marks: dict[int, str], label: Callable[[int], str]) -> str:
 def _chosen(found: Selection, place: int) -> None:
     point = found.points[place]
     if not point.chosen:
-        st.info("Nothing is selected at this strength.")
+        st.info("Nothing is selected at this regularization strength.")
         return
     st.altair_chart(charts.weight_paths(found, place), width="stretch")
     rows = [

@@ -1,4 +1,4 @@
-"""Titles as people say and type them: "The Godfather (1972)", not "Godfather, The (1972)"."""
+"""Titles as they are said and typed: "The Godfather (1972)", not "Godfather, The (1972)"."""
 
 from __future__ import annotations
 

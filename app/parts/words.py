@@ -1,4 +1,4 @@
-"""Words of somebody's file inside sentences that Streamlit reads as Markdown."""
+"""Words of an uploaded file inside sentences that Streamlit reads as Markdown."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ INTRO = (
     "A part of what users liked is hidden, each model predicts it from the rest, and is measured by "
     "what it puts first."
 )
-CHOSEN = ("popularity", "ease", DEFAULT)  # until a person chooses, as far as they are offered
+CHOSEN = ("popularity", "ease", DEFAULT)  # until the visitor chooses, as far as they are offered
 MEASURED = ("auc", "map@10", "ndcg@10")
 BEST = "font-weight: bold"
 SHORT = 16  # characters of a model's name that leave room for three pictures beside each other
@@ -152,7 +152,7 @@ def start(catalogue: Catalogue, settings: Settings) -> None:
 
 
 def work_of(catalogue: Catalogue, settings: Settings) -> Any:
-    """Return the work of an evaluation: it keeps its run itself, whoever looks at the page by then."""
+    """Return the work of an evaluation: it keeps its run itself, whatever page is open by then."""
 
     def work(progress: Progress) -> str:
         chosen = []
@@ -281,7 +281,7 @@ def show(run: Run) -> None:
         forests(run)
     with st.expander("A closer look: users, groups and folds"):
         closer(run)
-    with st.expander("What the figures mean"):
+    with st.expander("What the values mean"):
         skipped = [*verdicts, *report.conventions]
         st.text("\n".join(one for one in report.sentences() if one not in skipped))
 
@@ -382,7 +382,7 @@ def two_models(run: Run, metric: str, labels: list[str]) -> None:
     first, second = pairs[text]
     found = user_differences(run.report, metric, first, second)
     if len(found.users) == 0:
-        st.caption(f"Nobody has a value of {metric} for both models.")
+        st.caption(f"No user has a value of {metric} for both models.")
         return
     frame = charts.binned(found.values, first, second, -1.0 if found.better == "less" else 1.0)
     st.altair_chart(
@@ -437,7 +437,7 @@ def trade_offs(report: Report, metric: str) -> None:
 
 
 def by_length(run: Run, metric: str) -> None:
-    """Show figures of groups of users by how many items they have in training."""
+    """Show metric values of groups of users by how many items they have in training."""
     groups = run.by(PROFILE_LENGTH)
     frame = pd.DataFrame([row for row in groups.rows if row["metric"] == metric])
     label = {name: f"{name} items" for name in groups.sizes}
@@ -452,7 +452,7 @@ def by_length(run: Run, metric: str) -> None:
 
 
 def by_fold(report: Report, metric: str) -> None:
-    """Show the mean of each fold: a model that leads in one only does not lead."""
+    """Show the mean of each fold: a model that is better in one only is not better."""
     rows = [
         {"fold": str(k), "model": r.model, "mean": mean, "low": np.nan, "high": np.nan}
         for r in report.results
@@ -472,7 +472,7 @@ def by_fold(report: Report, metric: str) -> None:
 
 
 def side_by_side(kept: dict[str, Run], names: dict[str, str]) -> None:
-    """Show the figures of several runs in one table, and what they differ in."""
+    """Show the metric values of several runs in one table, and what they differ in."""
     with st.expander(f"Compare the {counted(len(kept), 'run')}", expanded=True):
         every = list(dict.fromkeys(m for run in kept.values() for m in run.report.definitions))
         metric = ask(
@@ -484,7 +484,7 @@ def side_by_side(kept: dict[str, Run], names: dict[str, str]) -> None:
         differ = differing([run.settings for run in kept.values()])
         if differ:
             st.caption(
-                f"These runs differ in: {', '.join(differ)}. Figures of different data or protocols are "
+                f"These runs differ in: {', '.join(differ)}. Values of different data or protocols are "
                 "not comparable."
             )
 
@@ -508,7 +508,7 @@ def across(kept: dict[str, Run], names: dict[str, str], metric: str) -> pd.DataF
 
 
 def differing(settings: list[Settings]) -> list[str]:
-    """Return what settings differ in, of all that figures depend on but the models."""
+    """Return what settings differ in, of all that metric values depend on but the models."""
     what = {
         "data": [s.data for s in settings], "protocol": [s.protocol for s in settings],
         "folds": [s.folds for s in settings], "seed": [s.seed for s in settings],
@@ -523,7 +523,7 @@ def exports(kept: dict[str, Run], names: dict[str, str], shown: str) -> None:
         st.text_input, "Name of this run", name=f"run.{shown}", default="", max_chars=80,
         placeholder=kept[shown].settings.name(),
     )  # fmt: skip
-    st.caption("The same figures on the command line:")
+    st.caption("The same values on the command line:")
     st.code(kept[shown].how(), language=None, wrap_lines=True)
     chosen = list(kept)
     if len(kept) > 1:

@@ -328,7 +328,7 @@ def show(catalogue: Catalogue, found: Profile) -> None:
             ),
             width="stretch", alt=f"{what} by their number of likes over their rank, with a fitted line",
         )  # fmt: skip
-    st.subheader("How many items have somebody in common", anchor=False)
+    st.subheader("How many items have a user in common", anchor=False)
     if np.isnan(found.kernel_density):
         st.caption(f"{counted(m, 'item')} are too many to count all their pairs here.")
         return
@@ -343,9 +343,9 @@ def show(catalogue: Catalogue, found: Profile) -> None:
         hide_index=True, width="stretch",
     )  # fmt: skip
     st.caption(
-        "The item kernel is a table of all pairs of items; it is as dense as the second figure says. "
-        "The third is what as many likes would give if everybody were as active and every item as "
-        "well known. An item counts as having somebody in common with itself."
+        "The item kernel is a table of all pairs of items; it is as dense as the second number says. "
+        "The third is what as many likes would give if every user were as active and every item as "
+        "well known. An item counts as having a user in common with itself."
     )
 
 
@@ -391,16 +391,16 @@ def in_time(catalogue: Catalogue) -> None:
     time = catalogue.data.time
     if time is None:
         return
-    found = quality.course(time)
+    found = quality.over_time(time)
     if found is None:
         st.caption(
-            "Times are numbers and no dates: models take their order, and no course of time is drawn."
+            "Times are numbers and no dates: models take their order, and nothing is drawn over time."
         )
         return
     frame, period = found
     st.subheader("Time", anchor=False)
     st.altair_chart(
-        charts.course(frame, period, catalogue.word), width="stretch",
+        charts.over_time(frame, period, catalogue.word), width="stretch",
         alt=f"How many were given in each {period}",
     )  # fmt: skip
     st.caption(quality.span(time))

@@ -1,4 +1,4 @@
-"""Explain: one item taken apart for a person, recommended or why it is not."""
+"""Explain: one item taken apart for a user, recommended or why it is not."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from app.catalogues import Catalogue
 from app.charts import explain as charts
 from app.navigation import leave_for, open_page
 from app.parts import cards
+from app.parts.chosen_user import ChosenUser, choose_order, choose_user
 from app.parts.lists import recommend
 from app.parts.models import choose_model
-from app.parts.people import ChosenUser, choose_order, choose_person
-from app.parts.taste import taste
+from app.parts.profile_rule import profile_rule
 from app.parts.words import escaped
 from app.session import ask, session
 from recsys.errors import counted
@@ -36,9 +36,9 @@ from recsys.recommender import Why
 from recsys.recommender.answers import rule_sentences
 from recsys.recommender.explained import explained_row, model_rule_of
 
-FIRST = 10  # the list that a person looks at
+FIRST = 10  # the list that is shown
 LISTED = 12  # counterfactual rows
-RULE = "The model's rules for it, over what other people like and over its attributes"
+RULE = "The model's rules for it, over what other users like and over its attributes"
 COMPANIONS = 40  # items that are tried as further likes
 RULES = "Rules of all users"  # that were here, and have a page of their own
 
@@ -53,7 +53,7 @@ def page() -> None:
     name = state.choose_dataset()
     spec = choose_model()
     catalogue = state.catalogue(name)
-    chosen_user = choose_person(catalogue)
+    chosen_user = choose_user(catalogue)
     model = state.ranker(catalogue, spec)
     chosen_user = choose_order(catalogue, chosen_user, [model])
     st.button(
@@ -80,7 +80,7 @@ def page() -> None:
         with st.expander(f"What {escaped(model.name)} is made of"):
             st.text(text)
     explained(catalogue, model, chosen_user, item, ranked, scores)
-    taste(catalogue, chosen_user, ranked, ranked[:FIRST], marked=False)
+    profile_rule(catalogue, chosen_user, ranked, ranked[:FIRST], marked=False)
 
 
 def choices(catalogue: Catalogue, chosen_user: ChosenUser, ranked: NDArray[np.int32]) -> list[str]:
@@ -140,10 +140,10 @@ def explained(
         for line in [*rule_sentences(rule), *(f"{note[0].upper()}{note[1:]}." for note in notes)]:
             st.text(line)
     if why.rule is not None:
-        st.subheader("What other people like", anchor=False)
+        st.subheader("What other users like", anchor=False)
         st.text(why.rule_text)
         st.caption(
-            f"Counted in the data of all other people. {wording.tested(why.rule, 'people')} The model "
+            f"Counted in the data of all other users. {wording.tested(why.rule, 'users')} The model "
             "does not use this rule."
         )
     if "similar-items" in model.capabilities:
@@ -156,9 +156,9 @@ def explained(
 
 def rank(found: Reasons, after: WhatIf) -> str:
     """Return an item's rank by its score alone, and that score."""
-    people = found.unit == "users"
-    score = counted(round(found.score), "person", "people") if people else f"{found.score:.4f}"
-    told = f"because {score} have it" if people else f"with a score of {score}"
+    of_users = found.unit == "users"
+    score = counted(round(found.score), "user") if of_users else f"{found.score:.4f}"
+    told = f"because {score} have it" if of_users else f"with a score of {score}"
     return f"Rank {after.rank:,} of {after.of:,}, {told}."
 
 
@@ -306,7 +306,7 @@ def moved(
             times=chosen_user.times,
         )  # fmt: skip
         text = wording.rises(catalogue.titles, up, word=catalogue.word)
-        tried = f"{counted(len(offered), 'title')} whose people are most like its own"
+        tried = f"{counted(len(offered), 'title')} whose users are most like its own"
         st.text(text or f"No further like among the {tried} lifts it.")
     rows = after.moved[:LISTED]
     if not rows and not rest:
@@ -329,7 +329,7 @@ def moved(
 
 
 def companions(catalogue: Catalogue, item: int) -> list[int]:
-    """Return the items whose people are most alike to an item's: what may lift it if liked."""
+    """Return the items whose users are most like an item's: what may lift it if liked."""
     users = catalogue.matrix[:, [item]].tocsc().indices
     shared = np.asarray(catalogue.matrix[users].sum(axis=0)).ravel()
     near = shared / np.sqrt(np.maximum(catalogue.popularity, 1.0))

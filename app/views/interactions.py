@@ -26,7 +26,7 @@ from recsys.fm.study_settings import MODELS, StudySettings
 from recsys.utils.export import csv_text
 
 DATASET, TABLE = "dataset", "table"
-BEST = "best"  # strength of the path
+BEST = "best"  # regularization strength of the path
 PREVIEW = 5  # rows
 MOST_CLASSES = 200  # in a list to choose from
 MODEL_LABELS = {
@@ -235,7 +235,7 @@ def _goes(settings: StudySettings) -> bool:
 
 
 def _settings() -> tuple[StudySettings, list[str]]:
-    """Show model, degree, penalty and strength; return the settings and the options that say them."""
+    """Show model, degree and penalty; return the settings and the options that say them."""
     one, two, three = st.columns(3)
     with one:
         model = ask(st.selectbox, "Model", name="interactions.model", default="sparse-fm",
@@ -253,9 +253,9 @@ def _settings() -> tuple[StudySettings, list[str]]:
                       default="ti" if model == "sparse-fm" else "l2", options=offered,
                       format_func=lambda name: PENALTY_LABELS.get(name, name))  # fmt: skip
     path = StudySettings(model=model, degree=degree, penalty=penalty).resolved().strengths or ()
-    with st.expander("Strength of the penalty, intervals, length of the fit"):
+    with st.expander("Regularization strength, intervals, length of the fit"):
         strength = ask(
-            st.selectbox, "Strength of the penalty", name="interactions.strength", default=BEST,
+            st.selectbox, "Regularization strength", name="interactions.strength", default=BEST,
             options=[BEST, *(f"{value:g}" for value in path)],
             format_func=lambda one: "the best of the path" if one == BEST else one,
         )  # fmt: skip
@@ -283,7 +283,7 @@ def _settings() -> tuple[StudySettings, list[str]]:
 
 
 def _show(found: Study, options: list[str]) -> None:
-    """Show a study, and the options of the command line that gives its figures, if there are any."""
+    """Show a study, and the options of the command line that gives its values, if there are any."""
     st.subheader("What was found")
     for column, (label, value) in zip(
         st.columns(4),
@@ -326,7 +326,9 @@ def _weights(found: Study, options: list[str]) -> None:
     st.subheader("Top interactions")
     orders = [order for order in found.settings.orders if found.of_order(order)]
     if not orders:
-        st.info("No product of features has a weight at this strength: choose a smaller one.")
+        st.info(
+            "No product of features has a weight at this regularization strength: choose a smaller one."
+        )
     else:
         order = ask(
             st.segmented_control, "Products of", name="interactions.order", default=orders[0],

@@ -129,7 +129,7 @@ def told_of(name: str) -> str:
 
 
 def show_curves(frame: pd.DataFrame) -> None:
-    """Show the two pictures, what they mean, and the figures as a table."""
+    """Show the two pictures, what they mean, and the values as a table."""
     left, right = st.columns(2)
     for place, value, title, up in (
         (left, "spectral ratio", "Expressiveness", "spectral ratio, 0 to 1"),
@@ -145,7 +145,7 @@ def show_curves(frame: pd.DataFrame) -> None:
     )
     for line in refusals(frame):
         st.caption(line)
-    with st.expander("The figures"):
+    with st.expander("The values"):
         table = frame[["kernel", "degree", "spectral ratio", "AUC"]]
         st.dataframe(table.style.format({"degree": "{:.0f}"}, precision=4), hide_index=True)
 
@@ -181,7 +181,7 @@ def recommend_with(spec: str) -> None:
 
 
 def table_rules() -> None:
-    """Show the rule that a machine follows on a table of categories, and let a person edit it."""
+    """Show the rule that a machine follows on a table of categories, and let the visitor edit it."""
     uploader(
         "A table of your own: ARFF, CSV, TSV or Excel (optional)", "rules.file",
         ("arff", "csv", "tsv", "xlsx"), forgets=("rules.table",),
@@ -252,7 +252,7 @@ def separated(table: OneHot, digest: str) -> None:
     def ratios(progress: Any) -> Selected:
         made = [make_kernel(name, **params) for name, params in map(parse_spec, SEPARATING)]
         ratios_ = np.zeros(len(made))
-        for k, kernel in enumerate(made):  # one at a time, so that a person can cancel between them
+        for k, kernel in enumerate(made):  # one at a time, so that it can be cancelled between them
             progress(SEPARATING[k], k, len(made))
             ratios_[k] = select_by_ratio([kernel], table.X, table.y).ratios[0]
         best = int(np.argmin(ratios_))
@@ -277,14 +277,14 @@ def _folder() -> Path | None:
 
 @st.cache_resource(max_entries=4, show_spinner="Reading the table")
 def cells(token: str, name: str, _content: bytes) -> tuple[list[str], list[list[str]]]:
-    """Return the column names and rows of an upload, which nobody changes."""
+    """Return the column names and rows of an upload, which stay as they are."""
     with spooled(_content, name) as path:
         return read_rows(path)
 
 
 @st.cache_resource(max_entries=4, show_spinner="Reading the table")
 def file_cells(path: str) -> tuple[list[str], list[list[str]]]:
-    """Return the column names and rows of a file of this machine, which nobody changes."""
+    """Return the column names and rows of a file of this machine, which stay as they are."""
     return read_rows(path)
 
 

@@ -248,16 +248,16 @@ def others(usual: list[str]) -> list[str]:
 
 
 def typed(source: str, usual: list[str]) -> list[str]:
-    """Return the predictors that a person has typed."""
+    """Return the predictors that were typed."""
     chosen = session().get(f"links.models.{source}", [])
     return [one for one in chosen if one not in usual and one not in others(usual)]
 
 
 def comparison(found: LinkComparison) -> None:
-    """Show the figures, and what they say."""
+    """Show the metric values, and what they say."""
     st.subheader("Comparison", anchor=False)
     st.text(wording.headline(found))
-    frame = figures(found)
+    frame = values(found)
     one, two = st.columns(2, gap="large")
     two.dataframe(
         frame[["model", "AUC", "±", "accuracy", "precision", "recall"]],
@@ -279,7 +279,7 @@ def comparison(found: LinkComparison) -> None:
     )
 
 
-def figures(found: LinkComparison) -> pd.DataFrame:
+def values(found: LinkComparison) -> pd.DataFrame:
     """Return the comparison as a table, the best AUC first."""
     rows = [
         {
@@ -295,7 +295,7 @@ def figures(found: LinkComparison) -> pd.DataFrame:
 def as_command(
     source: str, key: tuple[Any, ...], names: list[str], how: str | None, settings: dict[str, Any]
 ) -> str:
-    """Return the command that prints the same figures; empty where the data have no name."""
+    """Return the command that prints the same values; empty where the data have no name."""
     parts = ["recsys", "links"]
     if source == DATASET:
         (kind, name, *least), own = key[1], key[2]
@@ -361,7 +361,7 @@ def strongest(
         one, two = st.columns([2, 3], gap="large")
         one.dataframe(
             {
-                "place": list(range(1, len(listed) + 1)), other.noun: listed,
+                "rank": list(range(1, len(listed) + 1)), other.noun: listed,
                 "score": np.round(told.scores, 4),
             },
             hide_index=True, width="stretch",
@@ -515,7 +515,7 @@ def neighbourhood(
 
 
 def on_arc(group: list[int], sign: float) -> dict[int, tuple[float, float]]:
-    """Return places on a half circle, left (−1) or right (1), from the top to the bottom."""
+    """Return positions on a half circle, left (−1) or right (1), from the top to the bottom."""
     down = 1.0 - 2.0 * (np.arange(len(group)) + 0.5) / max(len(group), 1)  # names do not overlap
     out = 0.4 + 0.6 * np.sqrt(1.0 - down**2)
     return {k: (sign * float(x), float(y)) for k, x, y in zip(group, out, down, strict=True)}

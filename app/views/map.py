@@ -16,9 +16,9 @@ from app.catalogues import Catalogue
 from app.charts import map as map_charts
 from app.navigation import leave_for
 from app.parts import cards, examples
+from app.parts.chosen_user import ChosenUser, called, choose_order, choose_user, shelf
 from app.parts.lists import recommend
 from app.parts.models import choose_model, models, named
-from app.parts.people import ChosenUser, called, choose_order, choose_person, shelf
 from app.session import BUILT, SAMPLE, ask, session
 from recsys import make_ranker
 from recsys.embeddings import ItemVectors, Projection, item_vectors, project
@@ -65,7 +65,7 @@ def page() -> None:
     name = state.choose_dataset()
     spec = choose_model()
     catalogue = state.catalogue(name)
-    chosen_user = choose_person(catalogue)
+    chosen_user = choose_user(catalogue)
     st.caption(INTRO)
     method = ask(
         st.segmented_control, "Lay out by", name="map.method", default="pca", options=list(METHODS),
@@ -82,7 +82,7 @@ def page() -> None:
     )
     shown = on_map(catalogue)
     if len(shown) < 3:
-        st.info("A map needs three items that somebody likes: choose another dataset.")
+        st.info("A map needs three items that some user likes: choose another dataset.")
         return
     laid: Projection = state.result(
         ("map", catalogue.key, spec, method),
@@ -126,7 +126,7 @@ def page() -> None:
 
 
 def on_map(catalogue: Catalogue) -> NDArray[np.int64]:
-    """Return the items of the map: those that somebody likes, the most popular ones of too many."""
+    """Return the items of the map: those that some user likes, the most popular ones of too many."""
     order = np.argsort(-catalogue.popularity, kind="stable")
     liked = order[catalogue.popularity[order] > 0]
     return np.sort(liked[:MOST_ITEMS]).astype(np.int64)
@@ -161,7 +161,7 @@ def points(
         "x": drawn.points[:, 0],
         "y": drawn.points[:, 1],
         "title": [catalogue.labels[k] for k in drawn.items],
-        "people": catalogue.popularity[drawn.items].astype(int),
+        "users": catalogue.popularity[drawn.items].astype(int),
         "mark": marks[drawn.items],
         "name": [catalogue.labels[k] if k in named_ else "" for k in drawn.items],
     }
@@ -223,7 +223,7 @@ def similarities(
 
 
 def nearest_likes(alike: NDArray[np.float64], number: int = TITLED) -> NDArray[np.int64]:
-    """Return the places of the liked items that are most like any listed one, the most alike first."""
+    """Return the positions of the liked items that are most like a listed one, the most alike first."""
     if alike.shape[0] == 0:
         return np.zeros(0, dtype=np.int64)
     return np.argsort(-alike.max(axis=0), kind="stable")[:number]
@@ -345,7 +345,7 @@ def offer_own() -> None:
 
 
 def inside(drawn: Drawn, box: dict[str, list[float]]) -> NDArray[np.int64]:
-    """Return the places on the map that lie in a box, its edges included."""
+    """Return the positions on the map that lie in a box, its edges included."""
     keep = np.ones(len(drawn.items), dtype=bool)
     for axis, name in enumerate(("x", "y")):
         if name in box and len(box[name]) == 2:
@@ -355,7 +355,7 @@ def inside(drawn: Drawn, box: dict[str, list[float]]) -> NDArray[np.int64]:
 
 
 def nearest(drawn: Drawn, item: int, number: int = AROUND) -> NDArray[np.int64]:
-    """Return the places nearest to an item on the map, the item itself first."""
+    """Return the positions nearest to an item on the map, the item itself first."""
     at = int(np.flatnonzero(drawn.items == item)[0])
     gaps = ((drawn.points - drawn.points[at]) ** 2).sum(axis=1)
     gaps[at] = -1.0
@@ -416,7 +416,7 @@ def table(
         )
     if _colours(catalogue)[GENRE]:
         columns["genres"] = [genres_of(catalogue, int(k)) for k in items]
-    columns["people who have it"] = catalogue.popularity[items].astype(int)
+    columns["users who have it"] = catalogue.popularity[items].astype(int)
     columns["marked"] = [
         map_charts.LIKED if int(k) in liked
         else f"{map_charts.LISTED}, place {best[int(k)]}" if int(k) in best else ""

@@ -16,10 +16,10 @@ from app.ahead import compile_ahead
 from app.catalogues import Catalogue
 from app.navigation import leave_for
 from app.parts import cards
+from app.parts.chosen_user import ChosenUser, called, choose_order, choose_user, dislike, like
 from app.parts.lists import recommend
 from app.parts.models import DEFAULT, choose_model, models, named
-from app.parts.people import ChosenUser, called, choose_order, choose_person, dislike, like
-from app.parts.taste import MARK, taste
+from app.parts.profile_rule import MARK, profile_rule
 from app.parts.words import escaped
 from app.session import ask, between, session
 from recsys.errors import counted
@@ -79,7 +79,7 @@ def page() -> None:
         )  # fmt: skip
     better = st.sidebar.container()
     catalogue = state.catalogue(name)
-    chosen_user = choose_person(catalogue)
+    chosen_user = choose_user(catalogue)
     order = st.sidebar.container()
     with st.sidebar:
         N = ask(st.slider, "How many", 3, 30, name="n", default=10, valid=between(3, 30))
@@ -99,7 +99,7 @@ def page() -> None:
         if m is not None
     ]
     if chosen_user.row.nnz == 0:
-        st.info("This profile is empty: the list shows what many people like. Type a title to begin.")
+        st.info("This profile is empty: the list shows what many users like. Type a title to begin.")
     if any(one is None for one in made):
         st.warning("Nothing is left to recommend: the profile holds every item that passes.")
         return
@@ -152,11 +152,11 @@ def variety_and_novelty() -> tuple[float, float]:
     within = between(0.0, 1.0)
     variety = ask(
         st.slider, "Variety", 0.0, 1.0, step=0.1, name="variety", default=0.0, valid=within,
-        help="Above 0, items that the same people have come apart. 0 keeps the order of the scores.",
+        help="Above 0, items that the same users have come apart. 0 keeps the order of the scores.",
     )  # fmt: skip
     novelty = ask(
         st.slider, "Novelty", 0.0, 1.0, step=0.1, name="novelty", default=0.0, valid=within,
-        help="Of the best hundred, what fewer people know comes first. 0 keeps the order of the scores.",
+        help="Of the best hundred, what fewer users have comes first. 0 keeps the order of the scores.",
     )  # fmt: skip
     return variety, novelty
 
@@ -203,7 +203,7 @@ def listed(
 def popular(
     catalogue: Catalogue, chosen_user: ChosenUser, N: int, allowed: NDArray[np.int64] | None
 ) -> None:
-    """Show, until a model is fitted, what most users have and this person has not."""
+    """Show, until a model is fitted, what most users have and this one has not."""
     out = np.concatenate([chosen_user.row.indices, chosen_user.lower, chosen_user.dislikes]).astype(
         np.int64
     )
@@ -213,7 +213,7 @@ def popular(
     if len(items) == 0:
         return
     st.subheader("Popular items, not the model's list", anchor=False)
-    st.caption("The same for everybody, but for what the profile holds. The model's list replaces it.")
+    st.caption("The same for every user, but for what the profile holds. The model's list replaces it.")
     users = counted(catalogue.matrix.shape[0], "user")
     st.html(
         cards.lines(
@@ -237,7 +237,7 @@ def show_list(catalogue: Catalogue, found: Listed, chosen_user: ChosenUser) -> N
         st.info(
             "This model takes no new likes without being fitted again: what you liked is left out only."
         )
-    follows = taste(catalogue, chosen_user, found.ranked.ids, found.ids)
+    follows = profile_rule(catalogue, chosen_user, found.ranked.ids, found.ids)
     grid = st.grid("auto", min_column_width=330)
     shares = cards.shares(found.scores, found.ranked.scores)
     for place, item in enumerate(found.ids):
@@ -311,10 +311,10 @@ def explain_chosen() -> None:
 
 def besides(catalogue: Catalogue, found: Listed) -> str:
     """Return what a list is like beside accurate."""
-    varied, people, tail = figures(catalogue, found.ids)
+    varied, owners, tail = spread(catalogue, found.ids)
     return (
-        f"Diversity {varied}: 1 means that nobody had two of these items, 0 that the same people had "
-        f"all. On average {people:,.0f} people have an item of this list; {tail:,} of the "
+        f"Diversity {varied}: 1 means that no user had two of these items, 0 that the same users had "
+        f"all. On average {owners:,.0f} users have an item of this list; {tail:,} of the "
         f"{len(found.ids):,} are in the long tail, outside the most popular items that hold 80% of all "
         f"likes."
     )
@@ -325,15 +325,15 @@ def effects(catalogue: Catalogue, found: Listed) -> str:
     if np.array_equal(found.ids, found.plain):
         return ""
     others = len(set(found.plain.tolist()) - set(found.ids.tolist()))
-    varied, people, tail = figures(catalogue, found.plain)
+    varied, owners, tail = spread(catalogue, found.plain)
     return (
         f"By score alone the list would have {counted(others, 'other item')}, diversity {varied}, "
-        f"{people:,.0f} people an item on average and {tail:,} of the tail."
+        f"{owners:,.0f} users an item on average and {tail:,} of the tail."
     )
 
 
-def figures(catalogue: Catalogue, ids: NDArray[np.int32]) -> tuple[str, float, int]:
-    """Return a list's diversity, the mean number of people an item, and items of the long tail."""
+def spread(catalogue: Catalogue, ids: NDArray[np.int32]) -> tuple[str, float, int]:
+    """Return a list's diversity, the mean number of users an item, and items of the long tail."""
     varied = f"{list_diversity(overlap(catalogue.matrix, ids)):.2f}" if len(ids) > 1 else "–"
     return varied, float(catalogue.popularity[ids].mean()), int(catalogue.tail[ids].sum())
 
@@ -376,13 +376,13 @@ def short(spec: str) -> str:
 
 
 def elsewhere(item: int, place: int, other: Listed) -> str:
-    """Return where the other list has an item: 'same place', '▲ 3 against ease', 'only here'."""
+    """Return where the other list has an item: 'same rank', '▲ 3 against ease', 'only here'."""
     where = np.flatnonzero(other.ids == item)
     if len(where) == 0:
         return "only here"
     by = int(where[0]) - place
     if by == 0:
-        return "same place"
+        return "same rank"
     return f"{'▲' if by > 0 else '▼'} {abs(by)} against {short(other.spec)}"
 
 

@@ -168,7 +168,7 @@ def test_a_fit_without_end_is_cancelled_and_the_page_goes_on(tab, address):
 
 
 def test_rules_and_reasons_say_what_is_counted(tab, address):
-    """What other people like, and the taste rule, in numbers that a loop over the data gives."""
+    """What other users like, and the taste rule, in numbers that a loop over the data gives."""
     data = load_dataset("sample")
     R, user = data.matrix, 6
     model = make_ranker("ease").fit(R, show_progress=False)

@@ -249,9 +249,7 @@ def test_the_sample_is_told_by_counts():
     few_u, few_i = int((R.sum(1) < 5).sum()), int((R.sum(0) < 5).sum())
     assert f"{few_u} of 400 users ({few_u / 400:.1%}) liked fewer than 5 items." in captions(at)
     are = "is" if few_i == 1 else "are"
-    assert f"{few_i} of 300 items ({few_i / 300:.1%}) {are} liked by fewer than 5 people." in captions(
-        at
-    )
+    assert f"{few_i} of 300 items ({few_i / 300:.1%}) {are} liked by fewer than 5 users." in captions(at)
     days = sorted(datetime.fromtimestamp(t, UTC).date().isoformat() for t in data.time)
     assert f"They are from {days[0]} to {days[-1]}." in captions(at)
     table = at.dataframe[-1].value
@@ -321,9 +319,9 @@ def test_one_row_is_warned_about():
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.floats(1e8, 2e9), min_size=1, max_size=40), st.integers(0, 3))
 def test_the_course_of_time_counts_every_like_in_its_period(times, unknown):
-    from app.parts.quality import course, span
+    from app.parts.quality import over_time, span
 
-    found = course(np.array([*times, *[0.0] * unknown]))
+    found = over_time(np.array([*times, *[0.0] * unknown]))
     frame, period = found
     assert frame["likes"].sum() == len(times)
     form = {"day": "%Y-%m-%d", "month": "%Y-%m", "year": "%Y"}[period]
@@ -335,9 +333,9 @@ def test_the_course_of_time_counts_every_like_in_its_period(times, unknown):
 
 
 def test_times_that_are_no_dates_have_no_course():
-    from app.parts.quality import course
+    from app.parts.quality import over_time
 
-    assert course(np.array([1.0, 2.0, 3.0])) is None and course(np.zeros(3)) is None
+    assert over_time(np.array([1.0, 2.0, 3.0])) is None and over_time(np.zeros(3)) is None
     at = uploaded("user,item,time\n" + "".join(f"u{k},i{k % 5},{k}\n" for k in range(20)))
     press(at, "Use this table")
     assert any(c.startswith("Times are numbers and no dates") for c in captions(at))

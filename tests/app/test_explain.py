@@ -163,7 +163,7 @@ def test_a_score_that_is_not_the_lists_is_told_beside_the_lists():
 def test_popularity_has_a_unit_and_says_that_rules_are_about_the_data():
     at = open_page("explain", model="popularity")
     item = list(DATA.titles).index(heading(at))
-    assert ranked_at(at)[2] == f"because {R[:, [item]].nnz} people have it"
+    assert ranked_at(at)[2] == f"because {R[:, [item]].nnz} users have it"
     assert any("The model does not use this rule." in c for c in captions(at))
 
 

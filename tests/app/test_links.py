@@ -81,7 +81,7 @@ def test_figures_of_uploaded_tables_are_the_command_lines(tmp_path, monkeypatch,
     strong = told["object"]
     assert strong["text"] in texts(at) and strong["links"][0]["text"] in texts(at)
     assert (strong["links"][0]["chance"] in texts(at)) == bool(strong["links"][0]["chance"])
-    frame = next(d.value for d in at.dataframe if "place" in d.value)
+    frame = next(d.value for d in at.dataframe if "rank" in d.value)
     assert frame["object"].tolist() == [entry["label"] for entry in strong["links"]]
     np.testing.assert_allclose(frame["score"], [e["score"] for e in strong["links"]], atol=5e-5)
     again = run(graph="tables", tables=tokens, **({"split": "objects"} if cold else {}))
@@ -260,7 +260,7 @@ def test_intervals_of_the_chart_are_those_of_the_figures():
 
     graph = graph_of(load_dataset("sample")).weighted()
     found = compare_links(graph, ["bilinear:max_iter=3", "fm:max_iter=3"])
-    frame = view.figures(found)
+    frame = view.values(found)
     assert isinstance(frame, pd.DataFrame)
     for _, row in frame.iterrows():
         result = next(r for r in found.results if r.model == row["model"])

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("streamlit")
 
 from app.catalogues import catalogue_of
-from app.parts.people import ChosenUser
+from app.parts.chosen_user import ChosenUser
 from app.views import map as view
 from recsys import make_ranker
 from recsys.data import Interactions
@@ -154,7 +154,7 @@ def test_points_are_marked(catalogue):
     for colour in (view.GENRE, view.DECADE, view.POPULARITY):
         frame, groups = view.points(catalogue, here, colour, liked, listed)
         assert frame["mark"].tolist()[:10] == ["recommended"] * 3 + ["liked"] * 6 + [""]
-        assert frame["people"].tolist() == [int((catalogue.matrix[:, k] != 0).sum()) for k in here.items]
+        assert frame["users"].tolist() == [int((catalogue.matrix[:, k] != 0).sum()) for k in here.items]
         assert (colour == view.POPULARITY) == (not groups)
         view.map_charts.items(frame, colour, groups, ("a", "b"), "c").to_dict()
 
@@ -228,7 +228,7 @@ def test_the_table_of_an_area(catalogue):
     for place, (_, row) in enumerate(frame.iterrows()):
         item = int(items[place])
         assert row["title"] == catalogue.labels[item] and row["year"] == catalogue.years[item]
-        assert row["people who have it"] == (catalogue.matrix[:, item] != 0).sum()
+        assert row["users who have it"] == (catalogue.matrix[:, item] != 0).sum()
         mark = "liked" if item in liked else f"recommended, place {place - 1}" if place in (2, 3) else ""
         assert row["marked"] == mark
         assert set(row["genres"].split(", ")) <= set(catalogue.attributes.names) | {""}
@@ -247,7 +247,7 @@ def test_a_catalogue_without_genres_or_years_is_coloured_by_popularity():
     made = catalogue_of(("upload", "few"), likes)
     assert [name for name, there in view._colours(made).items() if there] == [view.POPULARITY]
     frame = view.table(made, np.arange(3), ChosenUser(made.user(0)), np.array([2], dtype=np.int32))
-    assert frame.columns.tolist() == ["title", "people who have it", "marked"]
+    assert frame.columns.tolist() == ["title", "users who have it", "marked"]
 
 
 class TestBrowser:

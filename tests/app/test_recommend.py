@@ -122,7 +122,7 @@ def test_variety_and_novelty_change_the_list_and_say_how():
         (line,) = [c for c in captions(at) if c.startswith("By score alone")]
         others = len(set(now) - set(first))
         mean = sum(counts[one] for one in first) / 10
-        assert f" {others} other item" in line and f"{mean:,.0f} people an item on average" in line
+        assert f" {others} other item" in line and f"{mean:,.0f} users an item on average" in line
     people = [sum(counts[t] for t in one) for one in (now, first)]
     assert people[0] < people[1], "novelty lists what fewer people know"
     assert not any(
@@ -157,7 +157,7 @@ def counts_of(listed):
 def told_of(at):
     """Return the numbers of the sentences about lists: (diversity, people, tail, of) each."""
     pattern = (
-        r"Diversity ([\d.–]+): 1 means that .* On average ([\d,]+) people have an item of this list; "
+        r"Diversity ([\d.–]+): 1 means that .* On average ([\d,]+) users have an item of this list; "
         r"([\d,]+) of the ([\d,]+) are in the long tail, .*"
     )
     return [found.groups() for c in captions(at) if (found := re.fullmatch(pattern, c))]
@@ -182,7 +182,7 @@ def test_what_a_list_is_like_is_counted(model, moved):
     assert told_of(at) == [(*counts_of(now), str(len(now)))] and len(now) == moved.get("n", 10)
     plain = titles(open_page("recommend", model=model, user="u0124", n=len(now)))
     pattern = (
-        r"By score alone the list would have (\d+) other items?, diversity ([\d.]+), ([\d,]+) people an "
+        r"By score alone the list would have (\d+) other items?, diversity ([\d.]+), ([\d,]+) users an "
         r"item on average and (\d+) of the tail\."
     )
     found = [f.groups() for c in captions(at) if (f := re.fullmatch(pattern, c))]
@@ -295,7 +295,7 @@ def test_two_models_side_by_side_mark_what_moved():
                 assert card["mark"] == "only here"
                 continue
             by = other.index(card["title"]) - place
-            arrow = "same place" if by == 0 else f"{'▲' if by > 0 else '▼'} {abs(by)} against {name}"
+            arrow = "same rank" if by == 0 else f"{'▲' if by > 0 else '▼'} {abs(by)} against {name}"
             assert card["mark"] == arrow
 
 
@@ -368,13 +368,13 @@ def test_models_of_known_people_only_say_so_for_a_built_profile(page, model):
     """They showed the list of the first user."""
     for likes in (["m0041", "m0004"], []):
         at = open_page(page, mode="profile", likes=likes, model=model)
-        assert f"{model} knows only the people that it was fitted on" in at.warning[0].value
+        assert f"{model} knows only the users that it was fitted on" in at.warning[0].value
         assert len(at.warning) == 1 and not at.info and not cards(at) and not at.metric
 
 
 def test_the_second_of_two_models_may_know_no_built_profiles_either():
     at = open_page("recommend", mode="profile", likes=["m0041"], model="ease", **{"with": "bpr"})
-    assert "bpr knows only the people" in at.warning[0].value and not cards(at)
+    assert "bpr knows only the users" in at.warning[0].value and not cards(at)
 
 
 # ---- ratings
@@ -388,8 +388,8 @@ def test_no_threshold_leaves_rows_out_unasked():
 
 
 def test_a_threshold_decides_what_is_liked_and_nothing_rated_is_recommended():
+    from app.parts.chosen_user import ChosenUser
     from app.parts.lists import recommend
-    from app.parts.people import ChosenUser
     from recsys.rankers.catalogue import Profile
 
     data = rated([1, 2, 3, 4, 5])
@@ -515,7 +515,7 @@ def test_a_history_is_shown_newest_first_with_its_dates():
 
 
 def test_a_history_without_dates_is_shown_in_order():
-    from app.parts.people import history
+    from app.parts.chosen_user import history
 
     users, items = ["a"] * 4 + ["b"] * 2, ["x", "y", "z", "w", "x", "y"]
 
@@ -602,7 +602,7 @@ def test_a_profile_is_named_saved_and_opened_again():
 
 
 def test_downloaded_profiles_are_read_and_other_files_refused():
-    from app.parts.people import read_profile
+    from app.parts.chosen_user import read_profile
 
     good = b'{"dataset": "sample", "likes": ["a", "b", "a"], "dislikes": ["c"]}'
     assert read_profile(good) == {"likes": ["a", "b"], "dislikes": ["c"]}

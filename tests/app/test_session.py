@@ -113,18 +113,18 @@ def test_numbers_that_a_widget_takes(value, ok):
 
 def test_what_an_address_says_of_a_user_that_is_not_there_is_nobodys():
     here = Session({"user": ["zzz"], "more": ["m0003"], "dislikes": ["m0005", "m0006"]})
-    here.person("u0001")  # the first of the data, who is shown instead
+    here.choose_user("u0001")  # the first of the data, who is shown instead
     assert here.get("more", []) == [] == here.get("dislikes", []) and here.get("user") == "u0001"
 
 
 def test_what_was_chosen_for_the_user_who_was_there_first_stays_theirs():
     here = Session({"dislikes": ["m0005"]})
-    here.person("u0001")
+    here.choose_user("u0001")
     assert here.get("dislikes", []) == ["m0005"]
     here.default("user", "u0001")
     assert here.address() == {"dislikes": ["m0005"]}
     new = again(here)
-    new.person("u0001")
+    new.choose_user("u0001")
     new.set("user", "u0002")
     assert new.get("dislikes", []) == []
     new.set("user", "u0001")

@@ -15,7 +15,7 @@ import numpy as np
 from app.catalogues import catalogue_of
 from app.jobs import Jobs
 from app.parts.lists import recommend
-from app.parts.people import ChosenUser
+from app.parts.chosen_user import ChosenUser
 from recsys import make_ranker
 from recsys.datasets import load_dataset
 from recsys.explain import item_rule, reasons, taste_rule

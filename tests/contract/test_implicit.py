@@ -128,7 +128,7 @@ def test_a_list_of_items_is_ranked_by_score_where_liked_ones_are_not_filtered(fi
 def test_what_speaks_to_people_leaves_liked_items_out_of_a_list(fitted):
     """The command line, the service and the app filter by lists of items; nobody is told what they have."""
     lists = pytest.importorskip("app.parts.lists")
-    asked = pytest.importorskip("app.parts.people").ChosenUser(Profile(0, R[0]))
+    asked = pytest.importorskip("app.parts.chosen_user").ChosenUser(Profile(0, R[0]))
     listed = [6, 1, 4, 3, 2, 5, 6]
     wanted = fitted.recommend(0, R[0], items=[1, 3, 5])
     reranked = rerank(fitted, 0, R[0], 20, items=listed)

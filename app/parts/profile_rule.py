@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 from app import state
 from app.catalogues import Catalogue
 from app.jobs import Job
-from app.parts.people import ChosenUser
+from app.parts.chosen_user import ChosenUser
 from app.session import session
 from recsys.explain import following, taste_rule
 from recsys.explain import text as wording
 
 HEAD_START = 2.0  # seconds that the first list has before its rule is begun
 PATIENCE = 0.6  # seconds a list waits for its rule
-MARK = "fits your rule"  # on the items of a list that follow the taste rule
+MARK = "fits your rule"  # on the items of a list that follow the rule of the profile
 
 
-def taste(
+def profile_rule(
     catalogue: Catalogue,
     chosen_user: ChosenUser,
     ranked: NDArray[np.int32],
@@ -39,7 +39,7 @@ def taste(
     # The same items whatever the model: a rule must not change with the list it is shown beside.
     candidates = np.sort(ranked)
     key = (
-        "taste",
+        "profile rule",
         catalogue.key,
         state.digest(chosen_user.user, chosen_user.row.indices.tolist(), candidates.tolist()),
     )
@@ -47,7 +47,7 @@ def taste(
         return nothing
     first = "sklearn" not in sys.modules  # of the process: the list is drawn before its rule is read
     job = state.run(
-        key, lambda progress: taste_of(catalogue, chosen_user, candidates), "Reading a rule",
+        key, lambda progress: rule_of(catalogue, chosen_user, candidates), "Reading a rule",
         HEAD_START if first else 0.0,
     )  # fmt: skip
     if not job.wait(PATIENCE):
@@ -77,8 +77,8 @@ def _later(job: Job) -> None:
     )
 
 
-def taste_of(catalogue: Catalogue, chosen_user: ChosenUser, candidates: NDArray[np.int32]) -> Any:
-    """Return the taste rule of a profile, the user's own likes taken out of the popularity."""
+def rule_of(catalogue: Catalogue, chosen_user: ChosenUser, candidates: NDArray[np.int32]) -> Any:
+    """Return the rule of a profile, the user's own likes taken out of the popularity."""
     popularity = catalogue.popularity.copy()
     if chosen_user.user is not None:
         own = np.intersect1d(catalogue.matrix[chosen_user.user].indices, chosen_user.row.indices)

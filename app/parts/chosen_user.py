@@ -78,7 +78,7 @@ class ChosenUser:
         return entries_of(times, np.zeros(times.nnz))
 
 
-def choose_person(catalogue: Catalogue) -> ChosenUser:
+def choose_user(catalogue: Catalogue) -> ChosenUser:
     """Show, beside the page, the choice between a user of the data and an own profile."""
     with st.sidebar:
         mode = ask(
@@ -113,7 +113,7 @@ def choose_order(catalogue: Catalogue, chosen_user: ChosenUser, rankers: list[An
 
 
 def called(catalogue: Catalogue, chosen_user: ChosenUser) -> str:
-    """Return how a person is named: the user's id, or the built profile."""
+    """Return how a user is named: the user's id, or the built profile."""
     return "my profile" if chosen_user.user is None else str(catalogue.data.user_ids[chosen_user.user])
 
 
@@ -123,7 +123,7 @@ def _user(catalogue: Catalogue) -> ChosenUser:
     given = session().get("user", "")
     if given not in ("", name):
         st.info(f"The user {escaped(given)} is not in this dataset: {escaped(name)} is shown.")
-    session().person(name)
+    session().choose_user(name)
     user = catalogue.users[name]
     profile = _as_of(catalogue, catalogue.user(user))
     given = catalogue.rated(user)
@@ -227,7 +227,7 @@ def _known(catalogue: Catalogue, name: str) -> list[int]:
 
 
 def like(item_id: str) -> None:
-    """Add an item to what the chosen person likes, and take it out of what they dislike."""
+    """Add an item to what the chosen user likes, and take it out of what they dislike."""
     here = session()
     name = "likes" if here.get("mode", USER) == BUILT else "more"
     here.set(name, [*(one for one in here.get(name, []) if one != item_id), item_id])
@@ -235,7 +235,7 @@ def like(item_id: str) -> None:
 
 
 def dislike(item_id: str) -> None:
-    """Keep the chosen person's lists away from an item."""
+    """Keep the chosen user's lists away from an item."""
     here = session()
     here.set("dislikes", [*(one for one in here.get("dislikes", []) if one != item_id), item_id])
     for name in ("likes", "more"):
