@@ -606,13 +606,7 @@ class Classifier(ClassifierMixin, FactorMachine):
 
 
 def two_classes(y: ArrayLike, classes: ArrayLike | None = None) -> NDArray[Any]:
-    """Return the two classes of y, or those that are given and hold all of y.
-
-    Raises
-    ------
-    InputError
-        If there are more, or fewer.
-    """
+    """Return the two classes of y, or those that are given and hold all of y; refuse more or fewer."""
     kind = type_of_target(y, input_name="y", raise_unknown=True)
     if kind not in ("binary", "multiclass"):
         raise InputError(f"Unknown label type: {kind}. y must hold two classes")
@@ -629,13 +623,7 @@ def two_classes(y: ArrayLike, classes: ArrayLike | None = None) -> NDArray[Any]:
 def weighed_rows(
     X: Any, y: Any, sample_weight: ArrayLike | None
 ) -> tuple[Any, Any, NDArray[np.float64] | None]:
-    """Return the rows of a weight above 0, their targets and their weights; all of them without weights.
-
-    Raises
-    ------
-    InputError
-        As `recsys.utils.features.check_sample_weight`.
-    """
+    """Return the rows of a weight above 0, their targets and weights; all of them without weights."""
     if sample_weight is None:
         return X, y, None
     weights = check_sample_weight(sample_weight, X.shape[0])

@@ -38,15 +38,10 @@ def _same(kernel: Any) -> Any:
 class Component(NamedTuple):
     """One component's tables.
 
-    Attributes
-    ----------
-    table : (objects, m + 1) float64
-        A^0…A^m of each object.
-    lower : (objects, m − 1) float64
-        A^1…A^(m−1), close together, for they are read in the order of the rows.
-    by_totals : bool
-        Whether what the other blocks have is taken from the rows' sums over all blocks, by (3.20), which
-        cancels where an object's own part is large.
+    `table`, (objects, m + 1), holds A^0…A^m of each object; `lower`, (objects, m − 1), A^1…A^(m−1) close
+    together, for they are read in the order of the rows. `by_totals`: whether what the other blocks have
+    is taken from the rows' sums over all blocks, by (3.20), which cancels where an object's own part is
+    large.
     """
 
     table: Vector
@@ -73,23 +68,11 @@ class Change(NamedTuple):
 
 
 class BlockTables:
-    """The blocks' objects in one table, block after block.
+    """The objects of blocks of the same rows in one table, block after block.
 
     Rows are taken in chunks, each chunk object by object, so that threads do not share what they write.
-    The chunks depend on the rows alone, and so does every sum.
-
-    Parameters
-    ----------
-    blocks : sequence of Block
-        Of the same rows.
-
-    Attributes
-    ----------
-    of : (rows, blocks) uint32
-        The place of each row's objects in the table.
-    slices : list of slice
-        The places of each block's objects.
-    chunks : int
+    The chunks depend on the rows alone, and so does every sum. `of`, (rows, blocks) uint32, holds the
+    index of each row's objects in the table, and `slices` those of each block's objects.
     """
 
     def __init__(self, blocks: Sequence[Block]) -> None:

@@ -122,18 +122,11 @@ class Objective:
         Whether the bias moves.
     rng : RandomState
         Draws the pairs by which an objective over pairs is measured, and the solvers' samples.
-    threads : int, optional
-    learns_theta : bool
-        Whether the weights of the orders are learned, on the simplex.
-    learns_weights : bool
-        Whether the weights λ of the components are learned; they are then under ½β‖λ‖².
+    learns_theta, learns_weights : bool
+        Whether the weights of the orders are learned, on the simplex; whether the weights λ of the
+        components are, under ½β‖λ‖².
     row_weights : (rows,) float64, optional
         Those of the mean loss, above 0 and of mean 1. Pairs of rows are drawn by them.
-
-    Attributes
-    ----------
-    pred : (rows,) float64
-        The predictions at the model's vector.
     """
 
     model: Model

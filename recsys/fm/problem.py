@@ -278,13 +278,7 @@ def table_problem(
 
 
 def table_of(path: str | Path) -> pd.DataFrame:
-    """Return the cells of a file: CSV, TSV and the like, plain or gzip, Parquet or Excel.
-
-    Raises
-    ------
-    InputError
-        As `recsys.data.readers.read_table`, and if two columns have one name.
-    """
+    """Return the cells of a file of distinct columns: CSV and the like, gzip, Parquet or Excel."""
     read = read_table(path, what="rows")
     _check_names(str(path), read.names)
     return pd.DataFrame(dict(enumerate(read.columns))).set_axis(read.names, axis=1)
@@ -295,9 +289,6 @@ def classes_of(cells: pd.Series, kind: str = AUTO) -> list[str]:
 
     Two numbers are classes, too, and more are where `kind` is "classes".
 
-    Examples
-    --------
-    >>> import pandas as pd
     >>> classes_of(pd.Series(["b", "a", "b", ""])), classes_of(pd.Series(["1", "2", "3.5", "NA"]))
     (['b', 'a'], [])
     """
@@ -312,13 +303,7 @@ def classes_of(cells: pd.Series, kind: str = AUTO) -> list[str]:
 
 
 def guess_target(columns: list[str]) -> str:
-    """Return the column that is most likely the target: one of a usual name, else the last.
-
-    Examples
-    --------
-    >>> guess_target(["Class", "colour"]), guess_target(["colour", "price"])
-    ('Class', 'price')
-    """
+    """Return the column that is most likely the target: one of a usual name, else the last."""
     usual = [column for known in TARGETS for column in columns if column.strip().lower() == known]
     return usual[0] if usual else columns[-1]
 

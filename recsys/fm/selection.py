@@ -41,20 +41,10 @@ TOLD = {
 
 @dataclass(frozen=True)
 class Chosen:
-    """An interaction of a point.
+    """An interaction of a point: its weight in the penalised model and in the refitted one.
 
-    Attributes
-    ----------
-    features : tuple of int
-    names : tuple of str
-    weight : float
-        In the penalised model.
-    refitted : float or None
-        In the refitted one.
-    rows : int
-        Of the fit that have all its features.
-    halves, starts : float or None
-        Share of the random halves, and of the random starts, that select it; None where none were made.
+    `rows` are those of the fit that have all its features. `halves` and `starts` are the shares of the
+    random halves, and of the random starts, that select it; None where none were made.
     """
 
     features: Combination
@@ -75,16 +65,8 @@ class Chosen:
 class SelectionPoint:
     """A point of the path: the selected interactions, and the metric before and after the refit.
 
-    Attributes
-    ----------
-    strength : float
-    features, interactions : int
-    value : float
-    refitted : float or None
-        None where there are too many interactions to fit again.
-    ebic : float or None
-    chosen : tuple of Chosen
-        The largest weights first; no more than 200.
+    `refitted` and `ebic` are None where there are too many interactions to fit again. `chosen` has the
+    largest weights first, and no more than 200.
     """
 
     strength: float

@@ -68,15 +68,9 @@ def study(problem: Problem, settings: StudySettings, progress: Progress | None =
 
 
 class StudyRun:
-    """One study: its parts of the rows, and how far it is.
+    """One study: its parts of the rows (`fit`, `choose`, `measure`), and how far it is.
 
-    Attributes
-    ----------
-    fit, choose, measure : (rows,) int64
-    X : (fit rows, features) CSR
-    z : (fit rows,) float64
-        0 and 1, or numbers in standard deviations `unit` from `centre`.
-    metric : "AUC" or "RMSE"
+    `z`, of the fit's rows, is 0 and 1, or numbers in standard deviations `unit` from `centre`.
     """
 
     def __init__(self, problem: Problem, settings: StudySettings) -> None:

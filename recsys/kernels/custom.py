@@ -108,13 +108,7 @@ class CountKernel(Kernel):
 
 @dataclass(frozen=True)
 class FunctionKernel:
-    """A function of two matrices, as scikit-learn's SVC takes it, with the signature of a Kernel.
-
-    Parameters
-    ----------
-    function : callable
-        function(X, Z): (rows of X, rows of Z), of real rows.
-    """
+    """A function of two matrices of real rows, as scikit-learn's SVC takes it, called as a Kernel is."""
 
     function: Callable[..., Any]
 
@@ -154,13 +148,7 @@ class FunctionKernel:
 
 
 def as_kernel(given: Any, params: dict[str, Any] | None = None) -> Any:
-    """Return a Kernel as it is, and the wrapper of a function of two matrices.
-
-    Raises
-    ------
-    InputError
-        If it is neither.
-    """
+    """Return a Kernel as it is, and the wrapper of a function of two matrices."""
     if isinstance(given, type) or not callable(given):
         raise InputError(f"a kernel is a name, a Kernel or a function of two matrices, not {given!r}")
     if params:

@@ -41,12 +41,8 @@ TOKEN = re.compile(r"\s*(<->|<-|->|-/>|</-|[()&|^~!∧∨⊕→←↔↑↓↛�
 class JointStates(NamedTuple):
     """Numbers of features in each joint state in two sets of vectors, and in each state alone.
 
-    Attributes
-    ----------
-    joint : 2 × 2 of (rows, others) arrays
-        joint[x][z]: features that are x in the left vector and z in the right one.
-    left, right : pairs of (rows,) and (others,) arrays
-        Features that are 0, and 1.
+    joint[x][z], (rows, others), counts those that are x in the left vector and z in the right one;
+    `left` and `right` those that are 0, and 1.
     """
 
     joint: Sequence[Sequence[NDArray]]

@@ -315,13 +315,7 @@ def make_link_predictor(name: str, /, **params: Any) -> LinkPredictor:
 def check_task(
     A: Any, B: Any, pairs: ArrayLike
 ) -> tuple[sp.csr_matrix, sp.csr_matrix, NDArray[np.int64], NDArray[np.int64]]:
-    """Return clean float64 CSR features and the pairs' two index vectors.
-
-    Raises
-    ------
-    InputError
-        For features that are not finite numbers, or pairs that are not (pairs, 2) indices into them.
-    """
+    """Return clean float64 CSR features and the pairs' two index vectors."""
     A = _features("A", A)
     B = A if B is None else _features("B", B)
     given = as_array("pairs", pairs)
@@ -355,13 +349,7 @@ def _features(name: str, X: Any) -> sp.csr_matrix:
 
 
 def check_symmetric(wanted: bool | None, one_kind: bool) -> bool:
-    """Return whether to symmetrise: by default where both ends are of one kind.
-
-    Raises
-    ------
-    InputError
-        If it is wanted for two kinds.
-    """
+    """Return whether to symmetrise: by default where both ends are of one kind, and never elsewhere."""
     if wanted and not one_kind:
         raise InputError("symmetric=True needs both ends among the rows of A: give B=None")
     return one_kind if wanted is None else wanted

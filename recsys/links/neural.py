@@ -40,13 +40,7 @@ def _torch() -> Any:
 
 
 def _usable(torch: Any, device: str | None) -> str:
-    """Return the device to compute on, once it holds a number.
-
-    Raises
-    ------
-    InputError
-        If it is none of PyTorch's, or not on this machine.
-    """
+    """Return the device to compute on, once it holds a number."""
     place = ("cuda" if torch.cuda.is_available() else "cpu") if device is None else device
     try:
         torch.zeros(1, device=place).item()

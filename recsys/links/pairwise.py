@@ -266,19 +266,11 @@ class _Factorized(LinkPredictor):
 def add_shares(c: Array, weights: Array, z: Array, w: Array, pairs: Array, alone: Array) -> None:
     """Add what a multilinear term gives each pair of features, and each end by itself.
 
-    A product of r features of one end and m − r of the other is shared equally by its r(m − r) pairs
-    of features across the ends; one of features of one end only is that end's.
-
-    Parameters
-    ----------
-    c : (m + 1,)
-        c[t] weighs products of t features of the left end.
-    weights : (k,)
-    z, w : (features, k)
-        Factors of each end's features, times their values.
-    pairs : (features of the left, features of the right)
-    alone : (2,)
-        Both are added to.
+    A product of r features of one end and m − r of the other is shared equally by its r(m − r) pairs of
+    features across the ends; one of features of one end only is that end's. c[t], of (m + 1,), weighs
+    products of t features of the left end; z and w, (features, k), are the factors of each end's
+    features times their values. `pairs`, (left features, right features), and `alone`, (2,), are added
+    to.
     """
     m = len(c) - 1
     left, right = _orders_without(z, m), _orders_without(w, m)

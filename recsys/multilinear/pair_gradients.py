@@ -28,27 +28,20 @@ def gather(
 ) -> None:  # fmt: skip
     """Sum, for each object, the gradient and curvature of the loss in its own A^1…A^m over its pairs.
 
-    The change of the last sweep is brought into the predictions on the way. Chunks of pairs are fixed:
-    no result depends on the number of threads, and a thread stays with its own predictions.
+    The change of the last sweep is brought into the predictions on the way, if they lack it (`stale`).
+    Chunks of pairs are fixed: no result depends on the number of threads, and a thread stays with its
+    own predictions.
 
     Parameters
     ----------
-    side : Side
-        The objects, and where their pairs are.
-    target : Target
-    stale : bool
-        Whether the predictions lack a change.
     packed : (partners, 2m)
         Each partner's factors in that change, and its A^0…A^(m−1).
     held : (objects, m + 1)
         The objects' own factors in that change.
-    old : (m + 1,)
-        The coefficients of that change.
-    c : (m + 1,)
-        Those of the term.
+    old, c : (m + 1,)
+        The coefficients of that change, and those of the term.
     sums : (chunks, objects, m + m·m)
         Filled with m gradients and m·m curvatures an object.
-    threads : int, optional
     """
     arguments = (
         side.ptr, side.entries, side.partners, target.y, target.pred, target.row_weights, target.loss,

@@ -219,13 +219,7 @@ class CountableItemsetMap(_Map):
 
 
 def powers_of_each(features: int) -> Family:
-    """Return the family of all powers of single features, the constant once.
-
-    Examples
-    --------
-    >>> powers_of_each(2)(3)
-    ([(0, 0, 0), (1, 1, 1)], None)
-    """
+    """Return the family of all powers of single features, the constant once."""
     return lambda n: ([(j,) * n for j in range(features if n else 1)], None)
 
 

@@ -32,16 +32,8 @@ def best_cover(
 ) -> tuple[list[tuple[int, ...]] | None, float, bool]:
     """Search for a set of clauses of more worth than `least`.
 
-    Parameters
-    ----------
-    rows : (rows, features) binary CSR
-    weights : (rows,) float64
-    max_clauses, max_literals : int ≥ 1
-    cost : float ≥ 0
-        Of a clause; worth is the weight of the covered rows less the cost of the clauses.
-    least : float ≥ 0
-    budget : int
-        Entries of rows that may be looked at.
+    Worth is the weight of the covered rows less the cost of the clauses. `budget` bounds the entries of
+    rows that are looked at.
 
     Returns
     -------

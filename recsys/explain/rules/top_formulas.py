@@ -433,13 +433,7 @@ def _named(kernel: Kernel) -> str:
 
 
 def _factors(kernel: Kernel, users: int, sizes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return 1/‖φ(x)‖ of items of these sizes; 0 for those with no feature.
-
-    Raises
-    ------
-    InputError
-        If an item has so many features that float64 does not hold it.
-    """
+    """Return 1/‖φ(x)‖ of items of these sizes; 0 for those with no feature."""
     plan = kernel.plan(users)
     factors = item_factors(plan, sizes, True)
     logs = factors[np.isfinite(factors)] if plan.logarithmic else np.array([plan.log_scale / 2.0])

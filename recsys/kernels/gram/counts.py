@@ -67,20 +67,7 @@ class ItemCounts:
         return out
 
     def changed(self, taken: sp.csr_matrix, added: sp.csr_matrix, vectors: int) -> ItemCounts:
-        """Return the counts with some rows taken out and others added.
-
-        Parameters
-        ----------
-        taken, added : (rows, items) CSR
-            Binary, canonical.
-        vectors : int
-            The dimension afterwards.
-
-        Raises
-        ------
-        InputError
-            If a row is taken out that cannot have been in.
-        """
+        """Return the counts of `vectors` rows, some of them removed and others added."""
         sizes = self.sizes + np.bincount(added.indices, minlength=len(self.sizes))
         sizes -= np.bincount(taken.indices, minlength=len(self.sizes))
         kind = count_type(sizes)
@@ -118,12 +105,7 @@ class ItemCounts:
 
 
 def check_counts(counts: ItemCounts, items: int) -> None:
-    """Refuse counts that no rows have: a file may hold anything, and kernels look up tables by counts.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse counts that no rows have: a file may hold any, and kernels look up tables by counts."""
     t, sizes = counts.together, counts.sizes
     data = t if counts.dense else t.data
     weighed = data.dtype == np.float32
@@ -168,18 +150,7 @@ def count_type(sizes: NDArray[Any]) -> type:
 
 
 def dense_counts(user_items: sp.csr_matrix) -> ItemCounts:
-    """Count all pairs of items as an array.
-
-    Parameters
-    ----------
-    user_items : (users, items) CSR
-        Binary: every stored entry counts as 1. Indices sorted, no duplicates.
-
-    Raises
-    ------
-    InputError
-        If it does not fit the memory that is free.
-    """
+    """Count all pairs of items of a binary canonical CSR as an array, if it fits the free memory."""
     items = user_items.shape[1]
     layout = columns(user_items)
     sizes = np.diff(layout.indptr).astype(np.int64)
@@ -210,19 +181,8 @@ def sparse_counts(
 ) -> ItemCounts:
     """Count the pairs of items that occur, as CSR over positions, popular items first.
 
-    Parameters
-    ----------
-    user_items : (users, items) CSR
-        Binary, canonical.
-    votes : (users,) float64, optional
-        Weight of each row: co-occurrences are then sums of weights, float32, added in float64.
-    budget : int, optional
-        Bytes it may take; what is free when not given.
-
-    Raises
-    ------
-    InputError
-        If it would take more, with the bytes needed.
+    With `votes`, the weight of each row of the binary canonical CSR, they are float32 sums of weights,
+    added in float64. What would take more than `budget` bytes (what is free when not given) is refused.
     """
     m = user_items.shape[1]
     popularity = np.bincount(user_items.indices, minlength=m).astype(np.int64)
@@ -262,14 +222,8 @@ def cooccurrence(
 ) -> sp.csr_matrix:
     """Return R.T @ diag(votes) @ R as float32 CSR, summed in float64, the diagonal stored.
 
-    Parameters
-    ----------
-    user_items : (users, items) CSR
-        Binary, canonical.
-    votes : (users,) float64, optional
-        Weight of each user; 1 when not given.
-    budget : int, optional
-        Bytes it may take; what is free when not given.
+    `user_items` is binary and canonical; `votes` are 1 and `budget`, in bytes, is what is free by
+    default.
     """
     m = user_items.shape[1]
     layout = columns(user_items)
