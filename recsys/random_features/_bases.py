@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import numba
@@ -70,17 +72,13 @@ def sparse_map(X: sp.csr_matrix, bases: sp.csr_matrix, degree: int, scale: float
     nothing, none = np.empty(0, dtype=np.int32), np.empty(0)
     D = bases.shape[1]
     walked = float(np.diff(bases.indptr)[X.indices].sum())  # entries of bases that the rows meet
-    if threads_for(4.0 * walked * degree, None) == 1:
-        _sparse_rows(0, 1, *arrays, D, degree, scale, indptr, nothing, none)
+    alone = threads_for(4.0 * walked * degree, None) == 1
+    with nullcontext(0) if alone else parallel() as threads:
+        walk = partial(_sparse_rows, 0, 1) if alone else partial(_sparse, threads)
+        walk(*arrays, D, degree, scale, indptr, nothing, none)
         np.cumsum(indptr, out=indptr)
         indices, data = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1])
-        _sparse_rows(0, 1, *arrays, D, degree, scale, indptr, indices, data)
-    else:
-        with parallel() as threads:
-            _sparse(threads, *arrays, D, degree, scale, indptr, nothing, none)
-            np.cumsum(indptr, out=indptr)
-            indices, data = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1])
-            _sparse(threads, *arrays, D, degree, scale, indptr, indices, data)
+        walk(*arrays, D, degree, scale, indptr, indices, data)
     out = sp.csr_matrix((data, indices, indptr), (X.shape[0], bases.shape[1]))
     out.eliminate_zeros()
     return out
