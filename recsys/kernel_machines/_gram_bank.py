@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import type_of_target
 
 from recsys.errors import InputError
@@ -35,6 +36,27 @@ def two_classes(y: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
     if len(classes) < 2:
         raise InputError("y must hold two classes, and has 1 class")
     return classes, codes
+
+
+class TwoClassMachine(ClassifierMixin, BaseEstimator):
+    """Base of the classifiers of this package, whose scores are above 0 for the second class."""
+
+    classes_: NDArray[Any]
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        raise NotImplementedError
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the class of each row."""
+        above = self.decision_function(X) > 0
+        return self.classes_[above.astype(int)]
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn: two classes, sparse rows."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = True
+        return tags
 
 
 class Bank:

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from recsys.errors import InputError
-from recsys.kernel_machines._gram_bank import resolve, two_classes
+from recsys.kernel_machines._gram_bank import TwoClassMachine, resolve, two_classes
 from recsys.kernels.expressiveness import margin_program
+from recsys.utils.docstrings import documented
 from recsys.utils.features import checked_rows
 from recsys.utils.validation import check_real
 
 
-class KOMD(ClassifierMixin, BaseEstimator):
-    """Kernel optimisation of the margin distribution, for two classes.
-
-    min (1 − λ) γᵀYKYγ + λ‖γ‖² over weights γ ≥ 0 that sum to 1 in each class: λ = 0 is the
-    hard-margin SVM, λ = 1 compares the classes' centroids.
+class KernelMachine(TwoClassMachine):
+    """Base of the machines on one kernel.
 
     Parameters
     ----------
-    regularization : float in 0…1
-        λ.
     kernel : "precomputed", str, Kernel, Expression or callable
         A name of `recsys.kernels.list_kernels()`; these binarise their input at > 0. A
         callable takes two matrices of real rows.
@@ -44,10 +40,58 @@ class KOMD(ClassifierMixin, BaseEstimator):
         γ, signed by class.
     intercept_ : float
         Threshold half-way between the hulls' nearest points.
-    margin_ : float
-        ‖w‖, at λ = 0 the distance of the hulls.
     gap_ : float
         Certified bound on the objective's distance from its optimum.
+    """
+
+    kernel: Any
+    kernel_params: dict | None
+    normalize: bool
+    dual_: Any
+    intercept_: float
+    X_fit_: Any
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return ⟨w, φ(x)⟩ − b: above 0 for the second class."""
+        check_is_fitted(self)
+        X = checked_rows(self, X, dtype="numeric", accept_sparse="csr", reset=False)
+        return self._gram(X, self.X_fit_) @ self.dual_ - self.intercept_
+
+    @property
+    def _precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def _gram(self, X: Any, Z: Any) -> NDArray[np.float64]:
+        if self._precomputed:
+            if Z is None and not hasattr(self, "dual_") and X.shape[0] != X.shape[1]:
+                raise InputError(f"a precomputed kernel must be square to fit, not {X.shape}")
+            return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
+        return resolve(self.kernel, self.kernel_params)(X, Z, normalize=self.normalize)
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn: two classes, pairwise where precomputed."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._precomputed
+        return tags
+
+
+@documented
+@dataclass(eq=False, repr=False)
+class KOMD(KernelMachine):
+    """Kernel optimisation of the margin distribution, for two classes.
+
+    min (1 − λ) γᵀYKYγ + λ‖γ‖² over weights γ ≥ 0 that sum to 1 in each class: λ = 0 is the
+    hard-margin SVM, λ = 1 compares the classes' centroids.
+
+    Parameters
+    ----------
+    regularization : float in 0…1
+        λ.
+
+    Attributes
+    ----------
+    margin_ : float
+        ‖w‖, at λ = 0 the distance of the hulls.
 
     Notes
     -----
@@ -63,15 +107,11 @@ class KOMD(ClassifierMixin, BaseEstimator):
     1.0
     """
 
-    def __init__(
-        self, regularization: float = 0.1, kernel: Any = "linear", kernel_params: dict | None = None,
-        normalize: bool = True, tol: float = 1e-8,
-    ) -> None:  # fmt: skip
-        self.regularization = regularization
-        self.kernel = kernel
-        self.kernel_params = kernel_params
-        self.normalize = normalize
-        self.tol = tol
+    regularization: float = 0.1
+    kernel: Any = "linear"
+    kernel_params: dict | None = None
+    normalize: bool = True
+    tol: float = 1e-8
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> KOMD:
         """Fit on vectors, or on a square Gram matrix if the kernel is precomputed.
@@ -98,33 +138,3 @@ class KOMD(ClassifierMixin, BaseEstimator):
         self.margin_ = float(np.sqrt(max(self.dual_ @ image, 0.0)))
         self.X_fit_ = None if self._precomputed else X
         return self
-
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return ⟨w, φ(x)⟩ − b: above 0 for the second class."""
-        check_is_fitted(self)
-        X = checked_rows(self, X, dtype="numeric", accept_sparse="csr", reset=False)
-        return self._gram(X, self.X_fit_) @ self.dual_ - self.intercept_
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the class of each row."""
-        above = self.decision_function(X) > 0
-        return self.classes_[above.astype(int)]
-
-    @property
-    def _precomputed(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
-
-    def _gram(self, X: Any, Z: Any) -> NDArray[np.float64]:
-        if self._precomputed:
-            if Z is None and not hasattr(self, "dual_") and X.shape[0] != X.shape[1]:
-                raise InputError(f"a precomputed kernel must be square to fit, not {X.shape}")
-            return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
-        return resolve(self.kernel, self.kernel_params)(X, Z, normalize=self.normalize)
-
-    def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn: two classes, pairwise where precomputed."""
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = self._precomputed
-        return tags
