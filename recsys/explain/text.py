@@ -202,7 +202,7 @@ def tested(rule: ItemRule, what: str = "users") -> str:
     such = counted(rule.tested, f"such {SINGULAR[what]}", f"such {what}")
     return (
         f"The rule was chosen on one half of them. Of {such} in the other half, {rule.tested_hits:,} "
-        f"{_follow(rule.tested_hits)} it: with 95% confidence it holds for at least "
+        f"{follow(rule.tested_hits)} it: with 95% confidence it holds for at least "
         f"{int(100 * rule.tested_low)}% of such {what}."
     )
 
@@ -253,14 +253,14 @@ def taste(found: TasteRule, *, word: str = "liked") -> list[str]:
     """
     lines = [
         f"{found.support:,} of the {counted(found.profile, 'item')} you {_words(word)[0]} "
-        f"{_follow(found.support)} it, and {found.catalogue:,} of all {found.items:,} "
+        f"{follow(found.support)} it, and {found.catalogue:,} of all {found.items:,} "
         f"({one_in(found.catalogue, found.items)}). It leaves {found.unseen:,} of the "
         f"{counted(found.candidates, 'item')} that could be recommended."
     ]
     if found.tested:
         lines.append(
             f"Learned without {found.tested:,} of these {found.profile:,}, of which "
-            f"{found.tested_hits:,} {_follow(found.tested_hits)} it."
+            f"{found.tested_hits:,} {follow(found.tested_hits)} it."
         )
     return lines
 
@@ -285,13 +285,13 @@ def follows(found: Following, mark: str) -> list[str]:
     listed, here = len(found.follows), sum(found.follows)
     marked = f" (marked {mark})" if here and mark else ""
     lines = [
-        f"{here:,} of the {listed:,} in this list {_follow(here)} it{marked}; of the "
+        f"{here:,} of the {listed:,} in this list {follow(here)} it{marked}; of the "
         f"{found.rest:,} other items that could be recommended, {found.rest_follow:,}."
     ]
     if found.covered:
         lines.append(
             f"Of the {counted(found.covered, 'item')} that could be recommended and "
-            f"{_follow(found.covered)} it, this model has {found.agreed:,} among its first "
+            f"{follow(found.covered)} it, this model has {found.agreed:,} among its first "
             f"{found.covered:,}; by chance it would be {found.chance:.1f}."
         )
     return lines
@@ -415,7 +415,8 @@ def left_out(ranker: Any) -> str:
     return "\n".join([f"{ranker.name} left out {counted(len(dropped), 'model')}:", *lines])
 
 
-def _follow(number: int) -> str:
+def follow(number: int) -> str:
+    """Return the verb after a number."""
     return "follows" if number == 1 else "follow"
 
 

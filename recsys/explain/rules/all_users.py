@@ -25,7 +25,7 @@ from recsys.explain.rules.discovery import (
 )
 from recsys.explain.rules.item_attributes import Attributes, item_attributes
 from recsys.explain.rules.item_odds import item_odds
-from recsys.explain.text import FEW, one_in, readable
+from recsys.explain.text import FEW, follow, one_in, readable
 from recsys.rankers import Ranker
 from recsys.utils.progress import report
 from recsys.utils.validation import check_choice, check_ids, check_integer, check_real
@@ -173,12 +173,12 @@ class Discoveries:
         if found.source == LIKES:
             text = (
                 f"{one.user} likes {rule}: of {counted(found.tested, 'like')} set aside, {found.hits:,} "
-                f"{_follow(found.hits)} it; of {counted(others, 'item')} not liked, {theirs:,}"
+                f"{follow(found.hits)} it; of {counted(others, 'item')} not liked, {theirs:,}"
             )
         else:
             text = (
                 f"For {one.user} {self.ranker} puts first {rule}: of {counted(found.tested, 'item')} of "
-                f"the first {self.top:,} set aside, {found.hits:,} {_follow(found.hits)} it; of "
+                f"the first {self.top:,} set aside, {found.hits:,} {follow(found.hits)} it; of "
                 f"{counted(others, 'other')}, {theirs:,}"
             )
         text += f" ({one_in(theirs, others)})."
@@ -319,7 +319,3 @@ def _of_ranker(
 def _others(found: RuleTest) -> tuple[int, int]:
     """Return the tested items that are not of the set, and how many of them the rule covers."""
     return found.items - found.tested, found.covered - found.hits
-
-
-def _follow(number: int) -> str:
-    return "follows" if number == 1 else "follow"

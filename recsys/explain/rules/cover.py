@@ -61,10 +61,7 @@ def best_cover(
     if not whole:
         # The bound of a single clause may still fall.
         return None, bound, budget // 4 < MEMBERS or int(used) >= budget // 4
-    keep = shortest(covers, sizes)
-    if len(keep) <= PAIRS:
-        positive = packed(weights > 0, covers.shape[1])
-        keep = keep[~dominated(covers[keep] & positive, covers[keep] & ~positive, sizes[keep])]
+    keep = undominated(covers, sizes, weights)
     if len(keep) == 0:
         return None, least, False
     starts, members = members_of(covers[keep])
@@ -77,6 +74,19 @@ def best_cover(
         return None, max(bound, least), more
     found = [tuple(sorted(int(f) for f in clauses[k, : sizes[k]])) for k in keep[chosen[:count]]]
     return found, max(bound, float(worth)), more
+
+
+def undominated(
+    covers: NDArray[np.uint64], sizes: NDArray[np.int64], weights: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """Return the clauses that no other one replaces, if few enough to compare each with each."""
+    if len(sizes) == 0:
+        return np.empty(0, dtype=np.int64)
+    keep = shortest(covers, sizes)
+    if len(keep) > PAIRS:
+        return keep
+    positive = packed(weights > 0, covers.shape[1])
+    return keep[~dominated(covers[keep] & positive, covers[keep] & ~positive, sizes[keep])]
 
 
 def packed(flags: NDArray[np.bool_], words: int) -> NDArray[np.uint64]:

@@ -24,16 +24,14 @@ from numpy.typing import NDArray
 
 from recsys._jit import jit
 from recsys.explain.rules.cells import bitsets
-from recsys.explain.rules.cover import PAIRS, dominated, list_clauses, members_of, packed, shortest
+from recsys.explain.rules.cover import list_clauses, members_of, undominated
 
 CLAUSES = 200_000
 WORDS = 4_000_000  # of 64 rows each, of all clauses together
 MEMBERS = 10_000_000  # rows of all clauses together
 ROUNDS = 30  # of the multipliers, of each part
 FIRST = 32  # intervals to begin with
-OPEN = (
-    50_000  # parts; with more of them the part that ends soonest is cut, not the one that is worth most
-)
+OPEN = 50_000  # parts; with more the one that ends soonest is cut, not the one that is worth most
 PARTS = 255  # to which multipliers are kept
 UNDECIDED, PAID, UNCOVERED = 0, 1, 2  # negative rows of a part
 
@@ -74,10 +72,7 @@ def clauses_of(
         if whole or rest >= total:
             break
         rest = max(2.0 * rest, total / 1024)
-    keep = shortest(covers, sizes) if len(sizes) else np.empty(0, dtype=np.int64)
-    if len(keep) <= PAIRS and len(keep):
-        positive = packed(weights > 0, covers.shape[1])
-        keep = keep[~dominated(covers[keep] & positive, covers[keep] & ~positive, sizes[keep])]
+    keep = undominated(covers, sizes, weights)
     starts, members = members_of(covers[keep])
     return Clauses(features[keep], sizes[keep], starts, members, rest)
 
