@@ -474,6 +474,12 @@ class FactorMachine(BaseEstimator):
     def _augmented(self, X: sp.csr_matrix) -> sp.csr_matrix:
         return X
 
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn that rows may be sparse."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
 
 class Regressor(RegressorMixin, FactorMachine):
     """Regression."""
@@ -523,12 +529,6 @@ class Regressor(RegressorMixin, FactorMachine):
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return predictions, (rows,)."""
         return self._predict(X)
-
-    def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn that rows may be sparse."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 class Classifier(ClassifierMixin, FactorMachine):
@@ -601,7 +601,6 @@ class Classifier(ClassifierMixin, FactorMachine):
         """Tell scikit-learn: two classes, sparse rows."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
-        tags.input_tags.sparse = True
         return tags
 
 

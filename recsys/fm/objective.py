@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -322,11 +321,3 @@ class Objective:
             for g, P in zip(slope, tables, strict=True):
                 g += by.gamma * by.penalty.subgradient(P, form)
         return gradient
-
-    def of_rows(self, rows: NDArray[np.int64]) -> Objective:
-        """Return the objective of some of the rows only, over the same model."""
-        part = copy(self)
-        part.X, part.y, part.pred = self.X[rows], self.y[rows], np.empty(len(rows))
-        if self.row_weights is not None:
-            part.row_weights = self.row_weights[rows]
-        return part

@@ -7,18 +7,17 @@ is chosen and the learning curve measured, on the third the chosen model is meas
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
 from recsys.errors import InputError, counted
 from recsys.fm.combinations import pairs_together, strongest
 from recsys.fm.findings import Epoch, Grid, Interaction, Single, Step, Study
+from recsys.fm.path import quiet
 from recsys.fm.penalties import as_penalty
 from recsys.fm.problem import LEAST_OF_CLASS, Problem
 from recsys.fm.study_settings import ALL_SUBSETS, ALPHA, ORDERS, StudySettings, make_estimator
@@ -176,8 +175,7 @@ class StudyRun:
 
             model.set_params(callback=told)
         model.set_params(max_iter=epochs)
-        with within(text, self.done, self.total, epochs), warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # `stopped_` says it
+        with within(text, self.done, self.total, epochs), quiet():  # `stopped_` says it
             model.fit(self.X, self.z)
         model.set_params(callback=None)
         self.done += epochs
@@ -254,11 +252,10 @@ class StudyRun:
         n = len(self.fit)
         if self.classes:
             linear = LogisticRegression(C=1.0 / (ALPHA * n), max_iter=1000)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)
+            with quiet():
                 return np.asarray(linear.fit(self.X, self.z).decision_function(rows))
         found = Ridge(alpha=ALPHA * n).fit(self.X, self.z)
-        return np.asarray(found.predict(rows)) * self.unit + self.centre
+        return self.in_units(np.asarray(found.predict(rows)))
 
     # ---- what the model says
 
