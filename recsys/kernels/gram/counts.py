@@ -52,9 +52,7 @@ class ItemCounts:
     def place(self) -> NDArray[np.int32]:
         """The place of each item."""
         assert self.order is not None
-        out = np.empty_like(self.order)
-        out[self.order] = np.arange(len(out), dtype=np.int32)
-        return out
+        return positions(self.order)
 
     def toarray(self) -> NDArray[Any]:
         """Return the co-occurrences of all pairs in the order of items, sizes on the diagonal."""
@@ -104,6 +102,13 @@ class ItemCounts:
         return replace(self, together=together, sizes=sizes, order=order)
 
 
+def positions(order: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the position of each item in an order."""
+    out = np.empty_like(order)
+    out[order] = np.arange(len(out), dtype=np.int32)
+    return out
+
+
 def check_counts(counts: ItemCounts, items: int) -> None:
     """Refuse counts that no rows have: a file may hold any, and kernels look up tables by counts."""
     t, sizes = counts.together, counts.sizes
@@ -120,9 +125,7 @@ def check_counts(counts: ItemCounts, items: int) -> None:
         order = counts.order
         if order is None or order.shape != (items,) or order.dtype != np.int32:
             raise ValueError("order_ should name every item once")
-        if (np.bincount(np.clip(order, 0, items - 1), minlength=items) != 1).any():
-            raise ValueError("order_ should name every item once")
-        if order.min() < 0 or order.max() >= items:
+        if not np.array_equal(np.sort(order), np.arange(items)):
             raise ValueError("order_ should name every item once")
         sizes = sizes[order]
     if weighed:
@@ -187,18 +190,14 @@ def sparse_counts(
     m = user_items.shape[1]
     popularity = np.bincount(user_items.indices, minlength=m).astype(np.int64)
     order = np.argsort(-popularity, kind="stable").astype(np.int32)
-    place = np.empty_like(order)
-    place[order] = np.arange(m, dtype=np.int32)
+    place = positions(order)
     rows = renumbered(user_items, place)
     layout = columns(rows)
     lengths = pair_lengths(rows, layout)
     lengths -= popularity[order] > 0  # themselves
     kind = np.float32 if votes is not None else count_type(popularity)
     check_budget(sparse_bytes(int(lengths.sum()), m, kind), m, budget)
-    indptr = np.zeros(m + 1, dtype=np.int64)
-    np.cumsum(lengths, out=indptr[1:])
-    indices = np.empty(indptr[-1], dtype=np.int32)
-    data = np.empty(indptr[-1], dtype=kind)
+    indptr, indices, data = _room(lengths, kind)
     own: NDArray[Any] = popularity
     with parallel() as threads:
         if votes is None:
@@ -229,10 +228,7 @@ def cooccurrence(
     layout = columns(user_items)
     lengths = np.maximum(pair_lengths(user_items, layout), 1)
     check_budget(sparse_bytes(int(lengths.sum()), m, np.float32), m, budget)
-    indptr = np.zeros(m + 1, dtype=np.int64)
-    np.cumsum(lengths, out=indptr[1:])
-    indices = np.empty(indptr[-1], dtype=np.int32)
-    data = np.empty(indptr[-1], dtype=np.float32)
+    indptr, indices, data = _room(lengths, np.float32)
     votes = np.ones(user_items.shape[0]) if votes is None else votes
     with parallel() as threads:
         in_parts(
@@ -255,8 +251,8 @@ def pair_lengths(user_items: sp.csr_matrix, layout: sp.csc_matrix | None = None)
 
 def columns(user_items: sp.csr_matrix) -> sp.csc_matrix:
     """Return the transpose's layout with, as data, each entry's position in the CSR arrays."""
-    positions = np.arange(user_items.nnz, dtype=np.int64)
-    return sp.csr_matrix((positions, user_items.indices, user_items.indptr), user_items.shape).tocsc()
+    entries = np.arange(user_items.nnz, dtype=np.int64)
+    return sp.csr_matrix((entries, user_items.indices, user_items.indptr), user_items.shape).tocsc()
 
 
 def renumbered(rows: sp.csr_matrix, place: NDArray[np.int32]) -> sp.csr_matrix:
@@ -282,6 +278,13 @@ def check_budget(need: int, items: int, budget: int | None) -> None:
         check_memory(need, what, budget, enough)
 
 
+def _room(lengths: NDArray[np.int64], dtype: Any) -> tuple[NDArray[np.int64], NDArray[np.int32], Any]:
+    """Return the row pointers of rows of these lengths, and room for their indices and data."""
+    indptr = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=indptr[1:])
+    return indptr, np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1], dtype=dtype)
+
+
 def _csr(data: Any, indices: Any, indptr: Any, m: int) -> sp.csr_matrix:
     """Return a CSR matrix on these arrays themselves: the constructor would copy and check them."""
     out = sp.csr_matrix((m, m), dtype=data.dtype)
@@ -300,9 +303,7 @@ def _merged(old: sp.csr_matrix, change: sp.csr_matrix, kind: type) -> tuple[int,
     least = np.zeros(m, dtype=np.int64)
     with parallel() as threads:
         in_parts(threads, _merge_lengths, *arrays, lengths, least)
-        indptr = np.zeros(m + 1, dtype=np.int64)
-        np.cumsum(lengths, out=indptr[1:])
-        indices, data = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], kind)
+        indptr, indices, data = _room(lengths, kind)
         if least.min(initial=0) >= 0:
             in_parts(threads, _merge, *arrays, indptr, indices, data)
     return int(least.min(initial=0)), _csr(data, indices, indptr, m)
