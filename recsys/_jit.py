@@ -470,6 +470,15 @@ def over_rows(rows: int, function: Any, *args: Any) -> None:
         in_parts(threads, function, *args)
 
 
+def in_threads(threads: int | None, function: Any, *args: Any) -> None:
+    """Call a function of `in_parts` in so many threads, None for all; a single one needs no lock."""
+    if threads == 1:
+        function(0, 1, *args)
+        return
+    with parallel(threads) as granted:
+        in_parts(granted, function, *args)
+
+
 @cache
 def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max(1, processors() - 1), "recsys")

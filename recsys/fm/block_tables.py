@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys._jit import in_parts, jit, parallel
+from recsys._jit import in_threads, jit
 from recsys.fm.blocks import Block
 from recsys.multilinear.arrays import ALIKE
 from recsys.multilinear.losses import loss_slope
@@ -141,32 +141,22 @@ class BlockTables:
         if component.by_totals:
             kernel = {1: _gather_one, 2: _gather_two, 3: _gather_three}.get(m, _gather_many)
             fresh, own = other is not component, component.lower[self.slices[b]]
-            _in_threads(threads, compiled(kernel), (fresh, own, self.of, component.lower, *shared))
+            in_threads(threads, compiled(kernel), fresh, own, self.of, component.lower, *shared)
         else:
             held = component.lower if other is None else other.lower
-            _in_threads(threads, compiled(_gather), (b, held, self.of, component.lower, *shared))
+            in_threads(threads, compiled(_gather), b, held, self.of, component.lower, *shared)
         return sums.sum(axis=0)
 
     def apply(self, pending: Change, sign: float, state: Vector, threads: int | None) -> None:
         """Add a pending change, with a sign, to what each row is predicted or lacks."""
         if pending.component is not None:
-            arguments = (
-                pending.block, self._own[pending.block], pending.tables, pending.component.lower,
-                self.of, sign, state,
+            in_threads(
+                threads, _apply, pending.block, self._own[pending.block], pending.tables,
+                pending.component.lower, self.of, sign, state,
             )  # fmt: skip
-            _in_threads(threads, _apply, arguments)
 
 
 NOTHING = Change(-1, np.empty((0, 0)), None)
-
-
-def _in_threads(threads: int | None, function: Any, arguments: tuple[Any, ...]) -> None:
-    """Call a function of `in_parts`, here for one thread."""
-    if threads == 1:
-        function(0, 1, *arguments)
-        return
-    with parallel(threads) as granted:
-        in_parts(granted, function, *arguments)
 
 
 # ---- kernels: `last` is the block of the pending change, `lasts` its object in each row. `row_weights`

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from recsys._jit import jit
 from recsys.errors import InputError
-from recsys.multilinear.arrays import column_counts
 
 __all__ = ["Block", "find_blocks", "given_blocks", "joined_blocks"]
 
@@ -95,7 +94,7 @@ def find_blocks(X: sp.csr_matrix) -> list[Block]:
     [[0, 1, 4], [2, 3]]
     """
     X = X if X.has_canonical_format else _canonical(X)
-    counts = column_counts(X.indices, X.shape[1])
+    counts = np.bincount(X.indices, minlength=X.shape[1])
     left = np.flatnonzero(counts)
     if len(left) == 0:
         return [Block.of_columns(X, np.arange(X.shape[1]))]

@@ -24,7 +24,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_X_y
 
 from recsys.errors import InputError, counted
-from recsys.fm._estimator import clean_rows, two_classes
+from recsys.fm._estimator import clean_rows
 from recsys.fm.combinations import pairs_together, strongest
 from recsys.fm.estimators import FactorizationMachineClassifier, FactorizationMachineRegressor
 from recsys.fm.interaction_gradients import Slopes, interaction_slopes
@@ -41,6 +41,7 @@ from recsys.multilinear.arrays import ALIKE
 from recsys.multilinear.losses import LOSSES, Loss, mean_loss, slopes_of
 from recsys.utils.features import native
 from recsys.utils.progress import within
+from recsys.utils.two_classes import two_classes
 from recsys.utils.validation import check_integer, check_real
 
 __all__ = ["NothingToSelect", "PathRows", "quiet", "regularization_path"]

@@ -7,11 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import type_of_target
+from numpy.typing import NDArray
 
-from recsys.errors import InputError
 from recsys.kernels import make_kernel
 from recsys.kernels.custom import as_kernel
 from recsys.kernels.propositional import Expression
@@ -23,40 +20,6 @@ def resolve(kernel: Any, params: dict[str, Any] | None = None) -> Callable[..., 
     if isinstance(kernel, str):
         return make_kernel(kernel, **(params or {}))
     return kernel if isinstance(kernel, Expression) else as_kernel(kernel)
-
-
-def two_classes(y: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return the two labels, sorted, and each row's position in them."""
-    kind = type_of_target(y, input_name="y", raise_unknown=True)
-    if kind not in ("binary", "multiclass"):
-        raise InputError(f"Unknown label type: {kind}. y must hold two classes")
-    classes, codes = np.unique(np.asarray(y), return_inverse=True)
-    if len(classes) > 2:
-        raise InputError(f"Only binary classification is supported. The type of the target is {kind}.")
-    if len(classes) < 2:
-        raise InputError("y must hold two classes, and has 1 class")
-    return classes, codes
-
-
-class TwoClassMachine(ClassifierMixin, BaseEstimator):
-    """Base of the classifiers of this package, whose scores are above 0 for the second class."""
-
-    classes_: NDArray[Any]
-
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        raise NotImplementedError
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the class of each row."""
-        above = self.decision_function(X) > 0
-        return self.classes_[above.astype(int)]
-
-    def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn: two classes, sparse rows."""
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.input_tags.sparse = True
-        return tags
 
 
 class Bank:

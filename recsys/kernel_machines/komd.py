@@ -8,17 +8,19 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from recsys.errors import InputError
-from recsys.kernel_machines._gram_bank import TwoClassMachine, resolve, two_classes
+from recsys.kernel_machines._gram_bank import resolve
 from recsys.kernels.expressiveness import margin_program
 from recsys.utils.docstrings import documented
 from recsys.utils.features import checked_rows
+from recsys.utils.two_classes import TwoClassMixin, two_classes
 from recsys.utils.validation import check_real
 
 
-class KernelMachine(TwoClassMachine):
+class KernelMachine(TwoClassMixin, BaseEstimator):
     """Base of the machines on one kernel.
 
     Parameters
@@ -124,7 +126,8 @@ class KOMD(KernelMachine):
         lam = check_real("regularization", self.regularization, 0.0, 1.0)
         check_real("tol", self.tol, 0.0, open_low=True)
         X, y = checked_rows(self, X, y, dtype="numeric", accept_sparse="csr")
-        self.classes_, codes = two_classes(y)
+        self.classes_ = two_classes(y)
+        codes = (y == self.classes_[1]).astype(np.int64)
         K = self._gram(X, None)
         sign = np.where(codes == 1, 1.0, -1.0)
         if lam == 1.0:

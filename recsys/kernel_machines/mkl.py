@@ -13,15 +13,17 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from recsys.errors import InputError
-from recsys.kernel_machines._gram_bank import Bank, TwoClassMachine, resolve, two_classes
+from recsys.kernel_machines._gram_bank import Bank, resolve
 from recsys.kernel_machines.selection import SOLVER_TOLERANCE, floor, ratio_of, separation
 from recsys.kernels import make_kernel
 from recsys.kernels.expressiveness import margin_program, radius_program
 from recsys.utils.docstrings import documented
 from recsys.utils.features import checked_rows
+from recsys.utils.two_classes import TwoClassMixin, two_classes
 from recsys.utils.validation import check_integer, check_real
 
 # Soft margins are as small as 4/rows, of which this is still a small share.
@@ -32,7 +34,7 @@ SUFFICIENT = 0.25
 
 
 @dataclass(eq=False, repr=False)
-class _Combination(TwoClassMachine):
+class _Combination(TwoClassMixin, BaseEstimator):
     """Base of the estimators: kernels to Gram matrices, weights to a hard-margin machine.
 
     Parameters
@@ -154,9 +156,10 @@ class _Combination(TwoClassMachine):
         return [make_kernel("mc", degree=d) for d in range(1, most + 1)]
 
     def _set_classes(self, y: Any, rows: int) -> None:
-        self.classes_, self._codes = two_classes(y)
-        if len(self._codes) != rows:
-            raise InputError(f"y has {len(self._codes)} entries for {rows} rows")
+        self.classes_ = two_classes(y)
+        if len(y) != rows:
+            raise InputError(f"y has {len(y)} entries for {rows} rows")
+        self._codes = (y == self.classes_[1]).astype(np.int64)
 
 
 @documented

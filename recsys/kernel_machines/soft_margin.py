@@ -12,11 +12,11 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 
 from recsys.errors import InputError
-from recsys.kernel_machines._gram_bank import two_classes
 from recsys.kernel_machines.komd import KernelMachine
 from recsys.kernels.expressiveness import margin_program
 from recsys.utils.docstrings import documented
 from recsys.utils.features import checked_rows
+from recsys.utils.two_classes import two_classes
 from recsys.utils.validation import check_integer, check_real
 
 COSTS = tuple(2.0**k for k in range(-5, 11, 3))
@@ -81,7 +81,8 @@ class SoftMarginSVM(KernelMachine):
         check_real("tol", self.tol, 0.0, open_low=True)
         check_integer("folds", self.folds, 2)
         X, y = checked_rows(self, X, y, dtype="numeric", accept_sparse="csr")
-        self.classes_, codes = two_classes(y)
+        self.classes_ = two_classes(y)
+        codes = (y == self.classes_[1]).astype(np.int64)
         K = self._gram(X, None)
         self.validation_auc_ = self._validated(K, codes, costs) if len(costs) > 1 else {}
         scores = self.validation_auc_
