@@ -7,7 +7,7 @@ are compiled for it once in a process, and are not kept on disk.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import astuple, dataclass, is_dataclass
+from dataclasses import astuple, dataclass
 from functools import cache
 from typing import Any, ClassVar
 
@@ -65,7 +65,7 @@ class CountKernel(Kernel):
     ) -> NDArray[np.float64]:
         if type(self).value_of_counts is None:
             raise InputError(f"kernel {type(self).__name__} must define value_of_counts")
-        given = np.array(astuple(self) if is_dataclass(self) else (), dtype=np.float64)
+        given = np.array(astuple(self), dtype=np.float64)
         out: NDArray[np.float64] = np.empty(s.shape)
         _filling(type(self).value_of_counts)(s, a, b, n, given, out)
         if not np.isfinite(out).all():

@@ -45,14 +45,14 @@ def prox_squared_l1(q: ArrayLike, strength: float, method: str = "random") -> ND
     return np.sign(q) * np.maximum(sizes - cut, 0.0)
 
 
-def prox_squared_l21(Q: ArrayLike, strength: float, method: str = "random") -> NDArray[np.float64]:
+def prox_squared_l21(Q: ArrayLike, strength: float) -> NDArray[np.float64]:
     """Return argmin ½‖P − Q‖² ``+ strength·(Σ_j ‖p_j‖)²``, the proximal operator of CS.
 
-    Parameters are those of `prox_squared_l1`; Q is (features, components).
+    Q is (features, components).
     """
     Q = real_array("Q", Q, 2)
     norms = np.linalg.norm(Q, axis=1)
-    return _scaled(Q, norms, prox_squared_l1(norms, strength, method))
+    return _scaled(Q, norms, prox_squared_l1(norms, strength))
 
 
 def _scaled(
