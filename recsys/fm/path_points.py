@@ -232,14 +232,14 @@ class RegularizationPath:
             held = (point.losses.held_out, point.refit.held_out if point.refit else None)
             lines.append(
                 f"{point.gamma:>10.3g} {point.n_features:>9,} {point.n_interactions:>13,} "
-                f"{point.losses.train:>9.4f} {_told(held[0], 9, 4)} {_told(held[1], 9, 4)} "
-                f"{_told(point.ebic, 11, 1)}"
+                f"{point.losses.train:>9.4f} {_cell(held[0], 9, 4)} {_cell(held[1], 9, 4)} "
+                f"{_cell(point.ebic, 11, 1)}"
             )
-        lines.append(f"without interactions: {self.linear.train:.4f}{_told(self.linear.held_out, 8, 4)}")
+        lines.append(f"without interactions: {self.linear.train:.4f}{_cell(self.linear.held_out, 8, 4)}")
         return "\n".join(lines)
 
 
-def _told(value: float | None, width: int, digits: int) -> str:
+def _cell(value: float | None, width: int, digits: int) -> str:
     return " " * (width - 1) + "-" if value is None else f"{value:>{width}.{digits}f}"
 
 

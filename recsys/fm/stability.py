@@ -117,21 +117,21 @@ class Starts:
         few, many = min(self.counts), max(self.counts)
         counts = counted(many, "interaction") if few == many else f"{few:,} to {many:,} interactions"
         select = "selects" if len(self.objectives) == 1 else "select"
-        said = f"{counted(len(self.objectives), 'start')} {select} {counts}"
+        text = f"{counted(len(self.objectives), 'start')} {select} {counts}"
         if self.frequencies:
-            said += (
+            text += (
                 f"; {len(self.always):,} of the {len(self.frequencies):,} that any selects are in all"
             )
-        said += f". Objectives lie between {min(self.objectives):.6g} and {max(self.objectives):.6g}."
+        text += f". Objectives lie between {min(self.objectives):.6g} and {max(self.objectives):.6g}."
         if self.path_objective is None:
-            return said
+            return text
         near = sum(one <= (1.0 + NEAR) * self.path_objective for one in self.objectives)
-        said += (
+        text += (
             f" The path's model has {self.path_objective:.6g}; {near:,} of the starts end at most "
             f"{NEAR:.0%} above it."
         )
         worse = " The others ended in worse optima, and say little about the path's model."
-        return said + (worse if near < len(self.objectives) else "")
+        return text + (worse if near < len(self.objectives) else "")
 
 
 def stability_selection(
