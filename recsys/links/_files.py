@@ -62,7 +62,7 @@ def write_link_predictor(path: model_file.Target, model: Any) -> None:
         )
     learned = model._learned()
     state = {
-        "classes_": _told(model.classes_),
+        "classes_": _encoded(model.classes_),
         "n_features_": [int(width) for width in model.n_features_],
         **learned.scalars,
     }
@@ -87,8 +87,8 @@ def read_link_predictor(path: model_file.Target, kind: type[Any] = object) -> An
         model = made(name, manifest["params"])
         _fill(model, Learned(dict(manifest["state"]), dict(arrays)))
     except (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError) as error:
-        told = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise ModelFileError(f"{file} does not describe a link predictor: {told}") from None
+        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise ModelFileError(f"{file} does not describe a link predictor: {reason}") from None
     if not isinstance(model, kind):
         raise ModelFileError(f"{file} holds a {found.__name__}, not a {kind.__name__}")
     return model
@@ -107,7 +107,7 @@ def _fill(model: Any, learned: Learned) -> None:
         raise ValueError(f"{name} belongs to nothing")
 
 
-def _told(classes: NDArray[Any]) -> dict[str, Any]:
+def _encoded(classes: NDArray[Any]) -> dict[str, Any]:
     """Return two labels as JSON has them, with their dtype."""
     name = "str" if classes.dtype.kind == "U" else classes.dtype.name
     values = [str(one) if isinstance(one, str) else one for one in classes.tolist()]
@@ -119,9 +119,9 @@ def _told(classes: NDArray[Any]) -> dict[str, Any]:
     return {"dtype": name, "values": values}
 
 
-def _labels(told: Any) -> NDArray[Any]:
-    """Return the labels that `_told` told."""
-    name, values = told["dtype"], told["values"]
+def _labels(encoded: Any) -> NDArray[Any]:
+    """Return the labels that `_encoded` made JSON of."""
+    name, values = encoded["dtype"], encoded["values"]
     known = isinstance(name, str) and name in LABELS and isinstance(values, list) and len(values) == 2
     if not known or not all(type(one) is LABELS[name] for one in values):
         raise ValueError("classes_ should be two numbers, truth values or texts, and their dtype")

@@ -20,7 +20,7 @@ from recsys.utils.features import as_array, as_labels, check_sample_weight, nati
 
 __all__ = [
     "LINKS", "Learned", "LinkPredictor", "Parts", "Task", "check_symmetric", "check_task",
-    "make_link_predictor",
+    "load_link_predictor", "make_link_predictor",
 ]  # fmt: skip
 
 Array = NDArray[np.float64]
@@ -309,6 +309,35 @@ def make_link_predictor(name: str, /, **params: Any) -> LinkPredictor:
     recsys.errors.InputError: link predictor 'pairnet' has no parameter 'degre': did you mean 'degree'?
     """
     model: LinkPredictor = _files.made(name, params)
+    return model
+
+
+def load_link_predictor(path: model_file.Target) -> LinkPredictor:
+    """Read a link predictor of any kind that `save` wrote; its scores are the same to the bit.
+
+    Parameters
+    ----------
+    path : path, or a file open for reading bytes
+
+    Raises
+    ------
+    ModelFileError
+        If the file is truncated, altered, of another kind or too new, or what it needs is absent.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from recsys.links import make_link_predictor
+    >>> A, pairs = np.eye(4), np.array([[0, 1], [1, 2], [0, 2], [0, 3], [1, 3], [2, 3]])
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "links.recsys"
+    >>> model = make_link_predictor("pair-svm").fit(A, None, pairs, [1, 1, 1, 0, 0, 0])
+    >>> model.save(path)
+    >>> again = load_link_predictor(path)
+    >>> (again.predict(A, None, pairs) == model.predict(A, None, pairs)).all()
+    np.True_
+    """
+    model: LinkPredictor = _files.read_link_predictor(path, LinkPredictor)
     return model
 
 

@@ -23,11 +23,11 @@ def about_graph(graph: Graph) -> str:
     '2 users with 2 features, 2 items with 2 features, 3 links: 75% of the pairs.'
     """
     n = graph.A.shape[0]
-    told = f"{counted(n, graph.left.noun)} with {counted(graph.A.shape[1], 'feature')}"
+    text = f"{counted(n, graph.left.noun)} with {counted(graph.A.shape[1], 'feature')}"
     if graph.B is not None:
         m = graph.B.shape[0]
-        told += f", {counted(m, graph.right.noun)} with {counted(graph.B.shape[1], 'feature')}"
-    return f"{told}, {counted(len(graph.links), 'link')}: {_share(graph)} of the pairs."
+        text += f", {counted(m, graph.right.noun)} with {counted(graph.B.shape[1], 'feature')}"
+    return f"{text}, {counted(len(graph.links), 'link')}: {_share(graph)} of the pairs."
 
 
 def headline(found: LinkComparison) -> str:
