@@ -136,8 +136,8 @@ def parse_formula(text: str, names: Sequence[str]) -> Formula:
         else:
             parts[-1].append((kind, token))
     if len(parts) == 1:
-        return Formula(((_told(parts[0]), tuple(whole)),))
-    return Formula(tuple((_told(part), tuple(_postfix(part, places))) for part in parts))
+        return Formula(((_text_of(parts[0]), tuple(whole)),))
+    return Formula(tuple((_text_of(part), tuple(_postfix(part, places))) for part in parts))
 
 
 def formula_text(rule: Rule) -> str:
@@ -179,7 +179,7 @@ def _tokens(text: str) -> list[tuple[str, str]]:
     return out
 
 
-def _told(tokens: list[tuple[str, str]]) -> str:
+def _text_of(tokens: list[tuple[str, str]]) -> str:
     words = [quoted(text) if kind in ("name", "quoted") else kind for kind, text in tokens]
     return " ".join(words).replace("( ", "(").replace(" )", ")")
 

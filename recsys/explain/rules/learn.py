@@ -124,8 +124,8 @@ def learn_rule(
             max_literals=max_literals, min_gain=gain, budget=BUDGET if last else 0,
             seconds=seconds if last else None, names=names,
         )  # fmt: skip
-        told = found.guarantee(max_clauses, max_literals, gain)
-        return LearnedRule(found.rule, machine, lam, gain, found, told)
+        guarantee = found.guarantee(max_clauses, max_literals, gain)
+        return LearnedRule(found.rule, machine, lam, gain, found, guarantee)
 
     everything = np.arange(len(labels))
     if counts.min() < 8:
