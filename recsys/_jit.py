@@ -419,7 +419,7 @@ def threads_of(runtime: str, threads: int = 0) -> Iterator[None]:
 
 @contextmanager
 def parallel(threads: int | None = None) -> Iterator[int]:
-    """Hold the process-wide lock around a `prange` kernel, with `threads` numba threads.
+    """Hold the process-wide lock around what runs `in_parts`, with `threads` numba threads.
 
     Raises
     ------

@@ -35,15 +35,9 @@ def best_cover(
     Worth is the weight of the covered rows less the cost of the clauses. `budget` bounds the entries of
     rows that are looked at.
 
-    Returns
-    -------
-    clauses or None
-        None where no better set was found.
-    bound : float
-        No set within the limits is worth more; the worth of the best set where the search came
-        to its end.
-    more : bool
-        Whether a larger budget could prove more; otherwise it came to its end, or to that of its memory.
+    Returns the clauses, None where no better set was found; a bound that no set within the limits
+    exceeds, the worth of the best set where the search came to its end; and whether a larger budget
+    could prove more, as it came neither to its end nor to that of its memory.
     """
     small = 1e-12 * float(np.abs(weights).sum())
     D = max_clauses

@@ -55,25 +55,15 @@ def top_sets(
 ) -> TopSets:  # fmt: skip
     """Return the sets of columns whose rows weigh most together, of those that weigh more than 0.
 
+    A row of the binary canonical CSR holds a set if it has all of its columns. The absolute values of
+    the integer weights sum to less than 2⁶². `marked` rows are all of positive weight, and others that
+    count as support: at least `min_support` of them hold a set. `budget` bounds the entries of rows that
+    are looked at.
+
     Where the search came to its end: the first `number` of all sets, the largest weights first. Of those
     that weigh the same that one comes first whose columns do: columns come by their own positive weight,
     then by number. If the tables of the search would not fit the memory that is free, it is an
     InputError.
-
-    Parameters
-    ----------
-    rows : (rows, columns) CSR
-        Binary, canonical. A row holds a set if it has all of its columns.
-    weights : (rows,) int64
-        Whose absolute values sum to less than 2⁶².
-    marked : (rows,) bool
-        All rows of positive weight, and others that count as support.
-    least_size, most_size : int ≥ 1
-        Columns of a set.
-    min_support : int ≥ 1
-        Marked rows that must hold a set.
-    budget : int ≥ 0
-        Entries of rows that may be looked at.
     """
     columns = rows.shape[1]
     positive = np.zeros(columns, dtype=np.int64)

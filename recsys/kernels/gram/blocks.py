@@ -38,20 +38,10 @@ def block_of_counts(
 ) -> Block:
     """Count the pairs of the items low, low + 1, … with all `items`.
 
-    Parameters
-    ----------
-    indptr, indices : (users + 1,) int64, (interactions,) int32
-        The items of each row, none twice, in any order.
-    item_ptr, item_users : (rows + 1,) int64, (interactions of these,) int32
-        Users of each of the items to count, ascending.
-    entries : int
-        At least as many as will be found.
-    dtype : type
-        Of counts.
-    votes : (users,) float64, optional
-        Weight of each row; data are then float32, summed in float64 in the order of users.
-    diagonal : bool
-        Store an item's own sum, too, even a 0.
+    `indptr` and `indices` are the items of each user, none twice, in any order, and `item_ptr` and
+    `item_users` the users of each of the items to count, ascending. There is room for `entries` counts
+    of `dtype`. With `votes`, the weight of each user, data are float32, summed in float64 in the order
+    of users. `diagonal` stores an item's own sum, too, even a 0.
     """
     rows = len(item_ptr) - 1
     lengths = np.zeros(rows, dtype=np.int64)

@@ -23,20 +23,10 @@ class ItemRows:
     Rows are in the order of their digests, and empty rows are left out. So the same interactions give
     the same bits in whatever order users came.
 
-    Attributes
-    ----------
-    rows : (rows, items) CSR
-        Ones, uint8; indices sorted.
-    sizes : (items,) int64
-        In how many rows each item is; float64, sums of votes, where rows weigh differently.
-    vectors : int
-        n: how many rows were counted, empty ones included.
-    votes : float
-        Rows count |row|^−votes.
-
-    Notes
-    -----
-    Its methods are those of `recsys.kernels.gram.counts.ItemCounts`.
+    `rows` is a CSR of ones, uint8, with sorted indices; a row counts |row|^−votes. `sizes` says in how
+    many rows each item is, as float64 sums of votes where rows weigh differently, and `vectors` how many
+    rows were counted, empty ones included. The methods are those of
+    `recsys.kernels.gram.counts.ItemCounts`.
     """
 
     rows: sp.csr_matrix
