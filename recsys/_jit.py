@@ -419,7 +419,7 @@ def threads_of(runtime: str, threads: int = 0) -> Iterator[None]:
 
 @contextmanager
 def parallel(threads: int | None = None) -> Iterator[int]:
-    """Hold the process-wide lock around a `prange` kernel, with `threads` numba threads.
+    """Hold the process-wide lock around what runs `in_parts`, with `threads` numba threads.
 
     Raises
     ------
@@ -468,6 +468,15 @@ def over_rows(rows: int, function: Any, *args: Any) -> None:
         return
     with parallel() as threads:
         in_parts(threads, function, *args)
+
+
+def in_threads(threads: int | None, function: Any, *args: Any) -> None:
+    """Call a function of `in_parts` in so many threads, None for all; a single one needs no lock."""
+    if threads == 1:
+        function(0, 1, *args)
+        return
+    with parallel(threads) as granted:
+        in_parts(granted, function, *args)
 
 
 @cache

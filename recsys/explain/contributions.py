@@ -156,29 +156,30 @@ def reasons_for_items(
     times = known_times(ranker, userid, times)
     some = check_ids("item", items, ranker.n_items_ if hasattr(ranker, "n_items_") else None)
     if liked.nnz == 0:
-        found_scores = ranker.scores(userid, liked, recalculate_user=recalculate_user, times=times)
-        scores = found_scores[0, some].tolist()
+        all_scores = ranker.scores(userid, liked, recalculate_user=recalculate_user, times=times)
+        scores = all_scores[0, some].tolist()
         return [_popularity(ranker, item, score) for item, score in zip(some, scores, strict=True)]
     if "explain" in ranker.capabilities:
         old = ages(liked, times, as_of) if times is not None and in_time(ranker) else {}
         found = []
-        for told in ranker.explain_items(
+        for explanation in ranker.explain_items(
             userid, liked, some, liked.nnz, recalculate_user=recalculate_user, times=times
         ):
-            listed, rest = told.contributions[:N], told.contributions[N:]
+            listed, rest = explanation.contributions[:N], explanation.contributions[N:]
             others = float(sum(value for _, value in rest))
-            bias = told.bias + others
-            found.append(Reasons("exact", told.score, bias, listed, others, len(rest), ages=old))
+            bias = explanation.bias + others
+            found.append(Reasons("exact", explanation.score, bias, listed, others, len(rest), ages=old))
         return found
-    asked = score_rows(ranker, [userid], liked, times, recalculate_user=recalculate_user)
-    scores = asked[0, some].tolist()
+    all_scores = score_rows(ranker, [userid], liked, times, recalculate_user=recalculate_user)
+    scores = all_scores[0, some].tolist()
     if "similar-items" not in ranker.capabilities:
         return [_popularity(ranker, item, score) for item, score in zip(some, scores, strict=True)]
     return [_nearest(ranker, liked, int(k), s, N) for k, s in zip(some, scores, strict=True)]
 
 
 def _popularity(ranker: Ranker, item: int, score: float) -> Reasons:
-    return Reasons("popularity", score, score, [], unit=_unit(ranker, item, score))
+    unit = "users" if score == float(ranker.popularity_[item]) else ""  # its number of users
+    return Reasons("popularity", score, score, [], unit=unit)
 
 
 def _nearest(ranker: Ranker, liked: sp.csr_matrix, item: int, score: float, N: int) -> Reasons:
@@ -186,11 +187,6 @@ def _nearest(ranker: Ranker, liked: sp.csr_matrix, item: int, score: float, N: i
     ids, values = ranker.similar_items(item, N=liked.nnz + 1, items=np.union1d(liked.indices, [item]))
     pairs = [(int(k), float(v)) for k, v in zip(ids, values, strict=True) if k != item]
     return Reasons("nearest", score, score, pairs[:N], unlisted=max(len(pairs) - N, 0))
-
-
-def _unit(ranker: Ranker, item: int, score: float) -> str:
-    """Return "users" where a score is the item's number of users."""
-    return "users" if score == float(ranker.popularity_[item]) else ""
 
 
 def score_rows(

@@ -10,10 +10,9 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from recsys.explain.contributions import reasons, score_rows
-from recsys.explain.counterfactuals import open_items, rank_among, repeated, without
-from recsys.explain.recency import known_times
+from recsys.explain.counterfactuals import rank_among, repeated, standing, without
 from recsys.rankers.base import Ranker
-from recsys.utils.validation import check_ids, check_integer, clean_matrix
+from recsys.utils.validation import check_ids, check_integer
 
 TRIED = 40  # liked items taken out, those with the largest shares
 MOST = 5  # taken or added at most
@@ -95,15 +94,16 @@ def out_of_list(
     """
     check_integer("first", first, 1)
     check_integer("most", most, 1)
-    liked = clean_matrix(row, n_rows=1, name="row")
-    times = known_times(ranker, userid, times)
-    free = open_items(liked, leave_out, item)
-    now = score_rows(ranker, [userid], liked, times, recalculate_user=recalculate_user)[0]
+    liked, times, free, now = standing(
+        ranker, userid, row, item, leave_out, times, recalculate_user=recalculate_user
+    )
     rank = rank_among(now, free, item)
-    able = "fold-in" in ranker.capabilities
-    told = {"recalculate_user": recalculate_user, "times": times}
-    named = reasons(ranker, userid, liked, item, TRIED, **told).items if able else []
-    left = [k for k, value in named if k != item and value > 0]
+    left: list[int] = []
+    if "fold-in" in ranker.capabilities:
+        named = reasons(
+            ranker, userid, liked, item, TRIED, recalculate_user=recalculate_user, times=times
+        )
+        left = [k for k, value in named.items if k != item and value > 0]
     taken: list[int] = []
     ranks: list[int] = []
     while (ranks or [rank])[-1] <= first and left and len(taken) < most and liked.nnz - len(taken) > 1:
@@ -168,13 +168,12 @@ def into_list(
     """
     check_integer("goal", goal, 1)
     check_integer("most", most, 1)
-    liked = clean_matrix(row, n_rows=1, name="row")
-    times = known_times(ranker, userid, times)
-    free = open_items(liked, leave_out, item)
+    liked, times, free, now = standing(
+        ranker, userid, row, item, leave_out, times, recalculate_user=recalculate_user
+    )
     able = "fold-in" in ranker.capabilities
     offered = check_ids("candidates", candidates, liked.shape[1])
     left = [int(k) for k in dict.fromkeys(offered.tolist()) if able and free[k] and k != item]
-    now = score_rows(ranker, [userid], liked, times, recalculate_user=recalculate_user)[0]
     rank = rank_among(now, free, item)
     reached = (rank, -float(now[item]))
     added: list[int] = []

@@ -127,14 +127,12 @@ def what_if(
     (1, True)
     """
     check_integer("most", most, 1)
-    liked = clean_matrix(row, n_rows=1, name="row")
-    times = known_times(ranker, userid, times)
-    now = score_rows(ranker, [userid], liked, times, recalculate_user=recalculate_user)[0]
-    free = open_items(liked, leave_out, item)
+    liked, times, free, now = standing(
+        ranker, userid, row, item, leave_out, times, recalculate_user=recalculate_user
+    )
     rank = rank_among(now, free, item)
-    able = liked.nnz >= 2 and "fold-in" in ranker.capabilities
     found = None
-    if able:
+    if liked.nnz >= 2 and "fold-in" in ranker.capabilities:
         found = reasons(
             ranker, userid, liked, item, most, recalculate_user=recalculate_user, times=times
         )
@@ -159,6 +157,18 @@ def what_if(
                 misfit = (*shares[worst], falls[worst])
     tried.sort(key=lambda change: (-change.rank, change.score))
     return WhatIf(int(item), float(now[item]), rank, int(free.sum()), tuple(tried), liked.nnz, misfit)
+
+
+def standing(
+    ranker: Ranker, userid: int, row: Any, item: int, leave_out: ArrayLike, times: Any, *,
+    recalculate_user: bool,
+) -> tuple[sp.csr_matrix, Any, np.ndarray, np.ndarray]:  # fmt: skip
+    """Return a user's clean row and times, the items that could be recommended, and scores now."""
+    liked = clean_matrix(row, n_rows=1, name="row")
+    times = known_times(ranker, userid, times)
+    free = open_items(liked, leave_out, item)
+    scores = score_rows(ranker, [userid], liked, times, recalculate_user=recalculate_user)
+    return liked, times, free, scores[0]
 
 
 def open_items(liked: sp.csr_matrix, leave_out: ArrayLike, item: int) -> np.ndarray:

@@ -79,12 +79,7 @@ def blend_parts(
     free = open_items(liked, leave_out, item)
     return [
         PartShare(str(name), float(weight), float(scores[item]), rank_among(scores, free, item))
-        for name, weight, scores in zip(
-            blend.part_names_,
-            blend.part_weights_,
-            every,
-            strict=True,
-        )
+        for name, weight, scores in zip(blend.part_names_, blend.part_weights_, every, strict=True)
     ]
 
 

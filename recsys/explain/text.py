@@ -38,26 +38,11 @@ def because(
     word: str = "liked",
     ratings: Mapping[int, str] | None = None,
 ) -> str:
-    """Return a sentence that names the liked items that speak for an item.
+    """Return a sentence that names up to `most` liked items that speak for an item.
 
-    Parameters
-    ----------
-    titles : (items,) of str
-    found : Reasons
-    most : int ≥ 1
-        How many are named.
-    word : "liked" or "rated"
-        What having an item means: "rated" where any rating counts.
-    ratings : mapping of int to str, optional
-        What the user gave items, as it is shown beside their titles: "4 of 5".
+    `word` is what having an item means, "liked", or "rated" where any rating counts; `ratings` is what
+    the user gave items, as it is shown beside their titles: "4 of 5".
 
-    Raises
-    ------
-    InputError
-        If `most` is below 1 or the word is another.
-
-    Examples
-    --------
     >>> found = Reasons("exact", score=0.6, bias=0.1, items=[(0, 0.3), (2, 0.2)])
     >>> because(["Alien", "Brazil", "Casablanca"], found)
     'Because you liked Alien and Casablanca.'
@@ -69,12 +54,12 @@ def because(
     given = ratings or {}
     listed = [k for k, value in found.items if value > 0][:most]
     top = [f"{names[k]} [{given[k]}]" if k in given else str(names[k]) for k in listed]
-    told = ""  # what the days are counted to, once it has been named
+    named = ""  # what the days are counted to, once it has been named
     for position, k in enumerate(listed):
         if k in found.ages:
             days, before, event = ago(found.ages[k], word=word).partition(" before ")
-            top[position] += f" ({days}{before}{'it' if event and event == told else event})"
-            told = event or told
+            top[position] += f" ({days}{before}{'it' if event and event == named else event})"
+            named = event or named
     if found.kind == "popularity":
         if found.unit != "users":
             return "This model does not say why."
@@ -89,13 +74,6 @@ def because(
 def ago(age: Age, *, word: str = "liked") -> str:
     """Return how long ago an interaction was, in days where they are known, else in newer interactions.
 
-    Parameters
-    ----------
-    age : Age
-    word : "liked" or "rated"
-
-    Examples
-    --------
     >>> ago(Age(newer=2)), ago(Age(newer=0)), ago(Age(newer=9, days=16))
     ('2 likes ago', 'your latest like', '2 weeks before your latest like')
     >>> ago(Age(newer=0, days=1, since="2024-02-01"))
@@ -131,17 +109,8 @@ def one_in(hits: int, of: int) -> str:
 def rule_sentence(titles: ArrayLike, rule: ItemRule, *, word: str = "liked") -> str:
     """Return in a sentence what other users' interactions say about an item.
 
-    Parameters
-    ----------
-    titles : (items,) of str
-    rule : ItemRule
-    word : "liked" or "rated"
-
-    Returns
-    -------
-    str
-        Such as 'Of the 13 other people who liked A and B, 11 like this too; of the 386 others, 80
-        do (about 1 in 5).' A support below 20 is called small.
+    Such as 'Of the 13 other people who liked A and B, 11 like this too; of the 386 others, 80 do (about
+    1 in 5).' A support below 20 is called small.
     """
     past, many, one, do, does, _ = _words(word)
     names = np.asarray(titles, dtype=object)
@@ -160,18 +129,8 @@ def listed(
 ) -> str:
     """Return in a sentence for which users a model puts an item first.
 
-    Parameters
-    ----------
-    titles : (items,) of str
-    rule : ItemRule
-        Of the model's lists: its hits are users in whose list the item is.
-    ranker : str
-        Name of the model.
-    first : int
-        So many items of a list.
-    users : int
-        How many were counted.
-    word : "liked" or "rated"
+    The rule is of the model's lists for so many users: its hits are users in whose list of `first` items
+    the item is.
     """
     past, names = _words(word)[0], np.asarray(titles, dtype=object)
     liked = listing([str(names[k]) for k in rule.items])
@@ -185,16 +144,8 @@ def listed(
 
 
 def tested(rule: ItemRule, what: str = "users") -> str:
-    """Return in sentences how far a rule holds where it was not chosen.
+    """Return in sentences how far a rule of `what`, a key of `SINGULAR`, holds where it was not chosen.
 
-    Parameters
-    ----------
-    rule : ItemRule
-    what : str
-        Of what it is, a key of `SINGULAR`.
-
-    Examples
-    --------
     >>> tested(ItemRule((0,), 40, 30, 0.75, 60, 6, 0.1, 0.61, 20, 14))
     'The rule was chosen on one half of them. Of 20 such users in the other half, 14 follow it: with \
 95% confidence it holds for at least 49% of such users.'
@@ -202,7 +153,7 @@ def tested(rule: ItemRule, what: str = "users") -> str:
     such = counted(rule.tested, f"such {SINGULAR[what]}", f"such {what}")
     return (
         f"The rule was chosen on one half of them. Of {such} in the other half, {rule.tested_hits:,} "
-        f"{_follow(rule.tested_hits)} it: with 95% confidence it holds for at least "
+        f"{follow(rule.tested_hits)} it: with 95% confidence it holds for at least "
         f"{int(100 * rule.tested_low)}% of such {what}."
     )
 
@@ -210,21 +161,9 @@ def tested(rule: ItemRule, what: str = "users") -> str:
 def owned(names: Sequence[str], rule: ItemRule, ranker: str, first: int, itself: bool | None) -> str:
     """Return in a sentence how many items with some attributes a model puts first in a list.
 
-    Parameters
-    ----------
-    names : sequence of str
-        The attributes, one or two.
-    rule : ItemRule
-        Of all items that could be recommended: its hits are those among the first of the list.
-    ranker : str
-        Name of the model.
-    first : int
-        So many items of the list.
-    itself : bool or None
-        Whether the explained item is among them; None where it could not be recommended.
+    The rule is of all items that could be recommended: its hits are those among the first of the list.
+    `itself` says whether the explained item is one of them; None where it could not be recommended.
 
-    Examples
-    --------
     >>> rule = ItemRule((0,), 40, 12, 0.3, 160, 8, 0.05, 0.18, 21, 7)
     >>> print(owned(["War"], rule, "ease", 20, True))
     ease puts 12 of the 40 items with War among the first 20 of this list, this one too, and 20 of \
@@ -244,23 +183,17 @@ confidence it holds for at least 16% of such items.
 
 
 def taste(found: TasteRule, *, word: str = "liked") -> list[str]:
-    """Return a user profile rule and its test, in sentences.
-
-    Parameters
-    ----------
-    found : TasteRule
-    word : "liked" or "rated"
-    """
+    """Return a user profile rule and its test, in sentences."""
     lines = [
         f"{found.support:,} of the {counted(found.profile, 'item')} you {_words(word)[0]} "
-        f"{_follow(found.support)} it, and {found.catalogue:,} of all {found.items:,} "
+        f"{follow(found.support)} it, and {found.catalogue:,} of all {found.items:,} "
         f"({one_in(found.catalogue, found.items)}). It leaves {found.unseen:,} of the "
         f"{counted(found.candidates, 'item')} that could be recommended."
     ]
     if found.tested:
         lines.append(
             f"Learned without {found.tested:,} of these {found.profile:,}, of which "
-            f"{found.tested_hits:,} {_follow(found.tested_hits)} it."
+            f"{found.tested_hits:,} {follow(found.tested_hits)} it."
         )
     return lines
 
@@ -276,37 +209,25 @@ def readable(rule: Rule) -> str:
 def follows(found: Following, mark: str) -> list[str]:
     """Return in sentences how far a list, and the ranker behind it, follow a user profile rule.
 
-    Parameters
-    ----------
-    found : Following
-    mark : str
-        What stands beside the items of the list that follow it; '' for nothing.
+    `mark` is what stands beside the items of the list that follow it; '' for nothing.
     """
     listed, here = len(found.follows), sum(found.follows)
     marked = f" (marked {mark})" if here and mark else ""
     lines = [
-        f"{here:,} of the {listed:,} in this list {_follow(here)} it{marked}; of the "
+        f"{here:,} of the {listed:,} in this list {follow(here)} it{marked}; of the "
         f"{found.rest:,} other items that could be recommended, {found.rest_follow:,}."
     ]
     if found.covered:
         lines.append(
             f"Of the {counted(found.covered, 'item')} that could be recommended and "
-            f"{_follow(found.covered)} it, this model has {found.agreed:,} among its first "
+            f"{follow(found.covered)} it, this model has {found.agreed:,} among its first "
             f"{found.covered:,}; by chance it would be {found.chance:.1f}."
         )
     return lines
 
 
 def changed(titles: ArrayLike, found: WhatIf, first: int = 10) -> list[str]:
-    """Return in sentences how an item's rank changes without single liked items.
-
-    Parameters
-    ----------
-    titles : (items,) of str
-    found : WhatIf
-    first : int ≥ 1
-        Length of the list that a user looks at.
-    """
+    """Return in sentences how an item's rank in a list of `first` changes without single liked items."""
     lines = [f"Rank now: {found.rank:,} of {found.of:,}."]
     names = np.asarray(titles, dtype=object)
     if found.tried:
@@ -339,15 +260,6 @@ def changed(titles: ArrayLike, found: WhatIf, first: int = 10) -> list[str]:
 def falls(titles: ArrayLike, steps: Steps, *, word: str = "liked") -> str:
     """Return where an item falls without some of the liked items; '' where nothing can be taken out.
 
-    Parameters
-    ----------
-    titles : (items,) of str
-    steps : Steps
-        Of `out_of_list`.
-    word : "liked" or "rated"
-
-    Examples
-    --------
     >>> falls(["Alien", "Brazil", "Casablanca"], Steps(2, (0, 2), (7, 14), 10, True))
     'Without Alien and Casablanca it falls from rank 2 to 14, out of the first 10.'
     """
@@ -368,15 +280,6 @@ def falls(titles: ArrayLike, steps: Steps, *, word: str = "liked") -> str:
 def rises(titles: ArrayLike, steps: Steps, *, word: str = "liked") -> str:
     """Return which items would have to be liked besides for an item to rise; '' if none raise it.
 
-    Parameters
-    ----------
-    titles : (items,) of str
-    steps : Steps
-        Of `into_list`.
-    word : "liked" or "rated"
-
-    Examples
-    --------
     >>> rises(["Alien", "Brazil", "Casablanca"], Steps(9, (1,), (1,), 1, True))
     'With Brazil liked too it rises from rank 9 to 1.'
     """
@@ -415,7 +318,8 @@ def left_out(ranker: Any) -> str:
     return "\n".join([f"{ranker.name} left out {counted(len(dropped), 'model')}:", *lines])
 
 
-def _follow(number: int) -> str:
+def follow(number: int) -> str:
+    """Return the verb after a number."""
     return "follows" if number == 1 else "follow"
 
 

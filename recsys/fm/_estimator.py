@@ -15,7 +15,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from recsys.errors import InputError
@@ -27,11 +26,11 @@ from recsys.fm.signs import choose_signs
 from recsys.fm.solvers import SOLVERS, Options, Solver, refusal, solver_names
 from recsys.fm.solvers.component_weights import size_matters
 from recsys.fm.stopping import StoppingRule
-from recsys.multilinear.arrays import column_counts
 from recsys.multilinear.forms import MIXED, Form
 from recsys.multilinear.losses import Loss, loss_names
 from recsys.utils.features import check_sample_weight, checked_rows, relative_weights
 from recsys.utils.progress import report
+from recsys.utils.two_classes import TwoClassMixin, two_classes
 from recsys.utils.validation import check_choice, check_integer, check_real
 
 TOLERANCE, STALLED, MAX_ITER = "tolerance", "stalled", "max_iter"
@@ -408,7 +407,7 @@ class FactorMachine(BaseEstimator):
 
     def _wake(self, model: Model, X: sp.csr_matrix, rng: np.random.RandomState, again: bool) -> None:
         """Leave zeros in the rows of columns that no row has had, and draw those that come up now."""
-        here = column_counts(X.indices, X.shape[1]) > 0
+        here = np.bincount(X.indices, minlength=X.shape[1]) > 0
         if not again:
             for P in model.tables():
                 P[:, ~here] = 0.0
@@ -474,20 +473,14 @@ class FactorMachine(BaseEstimator):
     def _augmented(self, X: sp.csr_matrix) -> sp.csr_matrix:
         return X
 
-
-class Regressor(RegressorMixin, FactorMachine):
-    """Regression."""
-
-    def _losses(self) -> tuple[str, ...]:
-        return loss_names(numbers=True)
-
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
         """Fit.
 
         Parameters
         ----------
         X : (rows, features) array or sparse matrix
-        y : (rows,) float
+        y : (rows,)
+            Numbers, or two classes.
         sample_weight : (rows,) float, optional
             Of the rows in the mean loss, of at least 0 and not all 0: 2 is as the row twice, 0 leaves it
             out. Only their ratios matter.
@@ -495,11 +488,43 @@ class Regressor(RegressorMixin, FactorMachine):
         Raises
         ------
         InputError, FitError
-            For parameters out of range, a solver that cannot serve the rest, or weights that are no
-            such; if it diverges.
+            For parameters out of range, a solver that cannot serve the rest, weights that are no such,
+            or a classifier whose rows of a weight above 0 are not of two classes; if it diverges.
         """
         self._fit(*self._rows(X, y, True, sample_weight))
         return self
+
+    def _rows(
+        self, X: ArrayLike, y: ArrayLike, reset: bool, sample_weight: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+    ) -> tuple[sp.csr_matrix, NDArray[np.float64], NDArray[np.float64] | None]:  # fmt: skip
+        self._check_parameters()
+        X, y = checked_rows(
+            self, X, y, accept_sparse="csr", dtype=np.float64,
+            y_numeric=isinstance(self, RegressorMixin), reset=reset,
+        )  # fmt: skip
+        X, y, weights = weighed_rows(X, y, sample_weight)
+        return self._augmented(clean_rows(X)), self._targets(np.asarray(y), classes), weights
+
+    def _targets(self, y: NDArray[Any], classes: ArrayLike | None) -> NDArray[np.float64]:
+        """Return what is fitted: numbers, or −1 and 1."""
+        raise NotImplementedError
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn that rows may be sparse."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class Regressor(RegressorMixin, FactorMachine):
+    """Regression."""
+
+    def _losses(self) -> tuple[str, ...]:
+        return loss_names(numbers=True)
+
+    def _targets(self, y: NDArray[Any], classes: ArrayLike | None) -> NDArray[np.float64]:
+        return np.asarray(y, dtype=np.float64)
 
     @available_if(lambda self: self._steps())
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Any:
@@ -510,51 +535,20 @@ class Regressor(RegressorMixin, FactorMachine):
         self._partial_fit(*self._rows(X, y, not hasattr(self, "P_"))[:2])
         return self
 
-    def _rows(
-        self, X: ArrayLike, y: ArrayLike, reset: bool, sample_weight: ArrayLike | None = None
-    ) -> tuple[sp.csr_matrix, Any, NDArray[np.float64] | None]:
-        self._check_parameters()
-        X, y = checked_rows(
-            self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True, reset=reset
-        )
-        X, y, weights = weighed_rows(X, y, sample_weight)
-        return self._augmented(clean_rows(X)), np.asarray(y, dtype=np.float64), weights
-
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return predictions, (rows,)."""
         return self._predict(X)
 
-    def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn that rows may be sparse."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
-
-class Classifier(ClassifierMixin, FactorMachine):
+class Classifier(TwoClassMixin, FactorMachine):
     """Classification into two classes."""
 
     def _losses(self) -> tuple[str, ...]:
         return loss_names(classes=True)
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
-        """Fit.
-
-        Parameters
-        ----------
-        X : (rows, features) array or sparse matrix
-        y : (rows,)
-            Two classes.
-        sample_weight : (rows,) float, optional
-            As for regression.
-
-        Raises
-        ------
-        InputError, FitError
-            As for regression, and if the rows of a weight above 0 are not of two classes.
-        """
-        self._fit(*self._rows(X, y, None, True, sample_weight))
-        return self
+    def _targets(self, y: NDArray[Any], classes: ArrayLike | None) -> NDArray[np.float64]:
+        self.classes_ = two_classes(y, classes)
+        return 2.0 * (y == self.classes_[1]) - 1.0
 
     @available_if(lambda self: self._steps())
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Any:
@@ -564,27 +558,13 @@ class Classifier(ClassifierMixin, FactorMachine):
         first call.
         """
         first = not hasattr(self, "P_")
-        self._partial_fit(*self._rows(X, y, classes if first else self.classes_, first)[:2])
+        known = classes if first else self.classes_
+        self._partial_fit(*self._rows(X, y, first, classes=known)[:2])
         return self
-
-    def _rows(
-        self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None, reset: bool,
-        sample_weight: ArrayLike | None = None,
-    ) -> tuple[sp.csr_matrix, Any, NDArray[np.float64] | None]:  # fmt: skip
-        self._check_parameters()
-        X, y = checked_rows(self, X, y, accept_sparse="csr", dtype=np.float64, reset=reset)
-        X, y, weights = weighed_rows(X, y, sample_weight)
-        self.classes_ = known = two_classes(y, classes)
-        return self._augmented(clean_rows(X)), 2.0 * (np.asarray(y) == known[1]) - 1.0, weights
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return scores, (rows,): above 0 for the second class."""
         return self._predict(X)
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the class of each row."""
-        above = self.decision_function(X) > 0
-        return self.classes_[above.astype(int)]
 
     def _logistic(self) -> bool:
         if self.loss != "logistic":
@@ -597,45 +577,11 @@ class Classifier(ClassifierMixin, FactorMachine):
         p = expit(self.decision_function(X))
         return np.column_stack([1.0 - p, p])
 
-    def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn: two classes, sparse rows."""
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.input_tags.sparse = True
-        return tags
-
-
-def two_classes(y: ArrayLike, classes: ArrayLike | None = None) -> NDArray[Any]:
-    """Return the two classes of y, or those that are given and hold all of y.
-
-    Raises
-    ------
-    InputError
-        If there are more, or fewer.
-    """
-    kind = type_of_target(y, input_name="y", raise_unknown=True)
-    if kind not in ("binary", "multiclass"):
-        raise InputError(f"Unknown label type: {kind}. y must hold two classes")
-    known = np.unique(np.asarray(y if classes is None else classes))
-    if len(known) > 2:
-        raise InputError(f"Only binary classification is supported. The type of the target is {kind}.")
-    if len(known) < 2:
-        raise InputError("y must hold two classes, and has 1 class")
-    if not np.isin(y, known).all():
-        raise InputError(f"y holds classes other than {known.tolist()}")
-    return known
-
 
 def weighed_rows(
     X: Any, y: Any, sample_weight: ArrayLike | None
 ) -> tuple[Any, Any, NDArray[np.float64] | None]:
-    """Return the rows of a weight above 0, their targets and their weights; all of them without weights.
-
-    Raises
-    ------
-    InputError
-        As `recsys.utils.features.check_sample_weight`.
-    """
+    """Return the rows of a weight above 0, their targets and weights; all of them without weights."""
     if sample_weight is None:
         return X, y, None
     weights = check_sample_weight(sample_weight, X.shape[0])

@@ -11,13 +11,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, ndtr
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from recsys.errors import InputError
-from recsys.fm._estimator import clean_rows, two_classes, weighed_rows
+from recsys.fm._estimator import clean_rows, weighed_rows
 from recsys.fm.blocks import Block, find_blocks, given_blocks
 from recsys.fm.gibbs import Sampler
 from recsys.fm.objective import Model
@@ -26,6 +26,7 @@ from recsys.utils.docstrings import documented
 from recsys.utils.features import checked_rows
 from recsys.utils.memory import check_fits
 from recsys.utils.progress import report
+from recsys.utils.two_classes import TwoClassMixin, two_classes
 from recsys.utils.validation import check_choice, check_integer, check_real
 
 __all__ = ["BayesianFactorizationMachineClassifier", "BayesianFactorizationMachineRegressor"]
@@ -308,7 +309,7 @@ def _quantile(
 
 @documented
 @dataclass(eq=False, repr=False)
-class BayesianFactorizationMachineClassifier(ClassifierMixin, BayesianFactorizationMachine):
+class BayesianFactorizationMachineClassifier(TwoClassMixin, BayesianFactorizationMachine):
     """A Bayesian factorization machine for two classes: probit regression, averaged over draws.
 
     Examples
@@ -351,14 +352,3 @@ class BayesianFactorizationMachineClassifier(ClassifierMixin, BayesianFactorizat
         found = self._of_draws(X)
         up, down = (np.logaddexp.reduce(log_ndtr(sign * found), axis=0) for sign in (1.0, -1.0))
         return up - down
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the class of each row."""
-        above = self.decision_function(X) > 0
-        return self.classes_[above.astype(int)]
-
-    def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn: two classes, sparse rows."""
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags

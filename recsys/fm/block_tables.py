@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys._jit import in_parts, jit, parallel
+from recsys._jit import in_threads, jit
 from recsys.fm.blocks import Block
 from recsys.multilinear.arrays import ALIKE
 from recsys.multilinear.losses import loss_slope
@@ -38,15 +38,10 @@ def _same(kernel: Any) -> Any:
 class Component(NamedTuple):
     """One component's tables.
 
-    Attributes
-    ----------
-    table : (objects, m + 1) float64
-        A^0…A^m of each object.
-    lower : (objects, m − 1) float64
-        A^1…A^(m−1), close together, for they are read in the order of the rows.
-    by_totals : bool
-        Whether what the other blocks have is taken from the rows' sums over all blocks, by (3.20), which
-        cancels where an object's own part is large.
+    `table`, (objects, m + 1), holds A^0…A^m of each object; `lower`, (objects, m − 1), A^1…A^(m−1) close
+    together, for they are read in the order of the rows. `by_totals`: whether what the other blocks have
+    is taken from the rows' sums over all blocks, by (3.20), which cancels where an object's own part is
+    large.
     """
 
     table: Vector
@@ -73,23 +68,11 @@ class Change(NamedTuple):
 
 
 class BlockTables:
-    """The blocks' objects in one table, block after block.
+    """The objects of blocks of the same rows in one table, block after block.
 
     Rows are taken in chunks, each chunk object by object, so that threads do not share what they write.
-    The chunks depend on the rows alone, and so does every sum.
-
-    Parameters
-    ----------
-    blocks : sequence of Block
-        Of the same rows.
-
-    Attributes
-    ----------
-    of : (rows, blocks) uint32
-        The place of each row's objects in the table.
-    slices : list of slice
-        The places of each block's objects.
-    chunks : int
+    The chunks depend on the rows alone, and so does every sum. `of`, (rows, blocks) uint32, holds the
+    index of each row's objects in the table, and `slices` those of each block's objects.
     """
 
     def __init__(self, blocks: Sequence[Block]) -> None:
@@ -158,32 +141,22 @@ class BlockTables:
         if component.by_totals:
             kernel = {1: _gather_one, 2: _gather_two, 3: _gather_three}.get(m, _gather_many)
             fresh, own = other is not component, component.lower[self.slices[b]]
-            _in_threads(threads, compiled(kernel), (fresh, own, self.of, component.lower, *shared))
+            in_threads(threads, compiled(kernel), fresh, own, self.of, component.lower, *shared)
         else:
             held = component.lower if other is None else other.lower
-            _in_threads(threads, compiled(_gather), (b, held, self.of, component.lower, *shared))
+            in_threads(threads, compiled(_gather), b, held, self.of, component.lower, *shared)
         return sums.sum(axis=0)
 
     def apply(self, pending: Change, sign: float, state: Vector, threads: int | None) -> None:
         """Add a pending change, with a sign, to what each row is predicted or lacks."""
         if pending.component is not None:
-            arguments = (
-                pending.block, self._own[pending.block], pending.tables, pending.component.lower,
-                self.of, sign, state,
+            in_threads(
+                threads, _apply, pending.block, self._own[pending.block], pending.tables,
+                pending.component.lower, self.of, sign, state,
             )  # fmt: skip
-            _in_threads(threads, _apply, arguments)
 
 
 NOTHING = Change(-1, np.empty((0, 0)), None)
-
-
-def _in_threads(threads: int | None, function: Any, arguments: tuple[Any, ...]) -> None:
-    """Call a function of `in_parts`, here for one thread."""
-    if threads == 1:
-        function(0, 1, *arguments)
-        return
-    with parallel(threads) as granted:
-        in_parts(granted, function, *arguments)
 
 
 # ---- kernels: `last` is the block of the pending change, `lasts` its object in each row. `row_weights`

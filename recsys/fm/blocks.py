@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from recsys._jit import jit
 from recsys.errors import InputError
-from recsys.multilinear.arrays import column_counts
 
 __all__ = ["Block", "find_blocks", "given_blocks", "joined_blocks"]
 
@@ -29,20 +28,11 @@ GLANCED = 1000  # rows that tell most columns which are no function of an object
 
 @dataclass(frozen=True)
 class Block:
-    """Some columns of a matrix, and the distinct objects of which its rows consist there.
+    """Some columns of a matrix, `features`, and the distinct objects of which its rows consist there.
 
-    Attributes
-    ----------
-    features : (features,) int64
-        Which columns.
-    rows : (objects, features) float64 CSR
-        The objects.
-    columns : CSC
-        The same.
-    of : (rows of the matrix,) int32
-        The object in each row.
-    ptr, entries : (objects + 1,) int64, (rows of the matrix,) int32
-        The rows of each object, ascending.
+    `rows` and `columns` are the objects, (objects, features), as CSR and CSC. `of`, (rows of the
+    matrix,), is the object in each row, and `entries[ptr[o] : ptr[o + 1]]` are the rows of object o,
+    ascending.
     """
 
     features: NDArray[np.int64]
@@ -77,13 +67,7 @@ class Block:
 
 
 def given_blocks(X: sp.csr_matrix, widths: Sequence[int]) -> list[Block]:
-    """Return blocks of `size` columns each, from the first column on.
-
-    Raises
-    ------
-    InputError
-        If they are not all columns.
-    """
+    """Return blocks of `size` columns each, from the first column on; they must be all columns."""
     numbers = isinstance(widths, (list, tuple, np.ndarray)) and all(
         isinstance(w, (int, np.integer)) and not isinstance(w, bool) and w > 0 for w in widths
     )
@@ -105,19 +89,12 @@ def find_blocks(X: sp.csr_matrix) -> list[Block]:
     Fields are runs of columns no two of which share a row, the widest first: a user's age, and the items
     that a user has had, are functions of who it is, and join the users.
 
-    Parameters
-    ----------
-    X : (rows, features) float64 CSR
-
-    Examples
-    --------
-    >>> import numpy as np, scipy.sparse as sp
     >>> X = sp.csr_matrix([[1, 0, 1, 0, 7], [1, 0, 0, 1, 7], [0, 1, 1, 0, 9], [0, 1, 0, 1, 9.0]])
     >>> [block.features.tolist() for block in find_blocks(X)]
     [[0, 1, 4], [2, 3]]
     """
     X = X if X.has_canonical_format else _canonical(X)
-    counts = column_counts(X.indices, X.shape[1])
+    counts = np.bincount(X.indices, minlength=X.shape[1])
     left = np.flatnonzero(counts)
     if len(left) == 0:
         return [Block.of_columns(X, np.arange(X.shape[1]))]
@@ -153,17 +130,6 @@ def joined_blocks(X: sp.csr_matrix) -> list[Block]:
     Blocks are joined while their pairs of objects, such as (month, weekday), have few entries beside
     what there are rows. Where no one-hot field leads to objects that repeat, the columns may be cut in
     two parts that do.
-
-    Parameters
-    ----------
-    X : (rows, features) float64 CSR
-
-    Examples
-    --------
-    >>> import numpy as np, scipy.sparse as sp
-    >>> X = sp.csr_matrix(np.tile([[1, 0, 1, 0, 7], [1, 0, 0, 1, 7], [0, 1, 1, 0, 9]], (9, 1)))
-    >>> [block.features.tolist() for block in joined_blocks(X.astype(float))]
-    [[0, 1, 4], [2, 3]]
     """
     X = X if X.has_canonical_format else _canonical(X)
     n = X.shape[0]

@@ -34,16 +34,6 @@ class Combinations(NamedTuple):
 def pairs_together(X: sp.csr_matrix) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Return the pairs of features that some row has both of, i < j, and the number of such rows.
 
-    Parameters
-    ----------
-    X : (rows, features) sparse
-
-    Returns
-    -------
-    i, j, rows : (pairs,) int64
-
-    Examples
-    --------
     >>> i, j, rows = pairs_together(sp.csr_matrix([[1, 1, 0], [2, 1, 0], [0, 1, 1]]))
     >>> [*zip(i.tolist(), j.tolist(), rows.tolist())]
     [(0, 1, 2), (1, 2, 1)]
@@ -67,29 +57,10 @@ def strongest(
     """Return the combinations of an order with the weights Σ_s Π_j p_js of largest magnitude.
 
     A factorization machine has a weight for any combination, also for one that no row has, such as two
-    values of one column: only those that rows have are compared.
+    values of one column: only those that at least `min_rows` rows of X have are compared. Weights up to
+    `least`, by magnitude, count as none. `tick` is called for each first feature; what it raises ends
+    the search.
 
-    Parameters
-    ----------
-    P : (features, components) float64
-    X : (rows, features) sparse
-        The rows that they are to occur in together.
-    order : int ≥ 2
-    n : int ≥ 1
-    min_rows : int ≥ 1
-        Rows that a combination must have.
-    least : float ≥ 0
-        Weights up to it, by size, count as none.
-    tick : callable, optional
-        Called for each first feature; what it raises ends the search.
-
-    Raises
-    ------
-    InputError
-        For numbers out of range.
-
-    Examples
-    --------
     >>> X = sp.csr_matrix([[1, 1, 0], [1, 0, 1]])
     >>> strongest([[1.0], [0.5], [-2.0]], X, 2, 1).best
     (Combination(features=(0, 2), weight=-2.0, rows=1),)

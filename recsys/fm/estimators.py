@@ -35,14 +35,26 @@ def with_ones(X: sp.csr_matrix, count: int) -> sp.csr_matrix:
     return sp.csr_matrix(sp.hstack([X, np.ones((X.shape[0], count))], format="csr"))
 
 
+@dataclass(eq=False, repr=False)
 class _FactorizationMachine(Interpretation):
-    degree: int
-    fit_lower: str | None
-    fit_linear: bool
-    n_components: int
-    theta: ArrayLike | None
-    P_: Any
-    component_weights_: Any
+    """Base of both.
+
+    Parameters
+    ----------
+    degree : int ≥ 2
+        Highest order.
+    fit_lower : "explicit", "augment", "simplex", "inhomogeneous" or None
+        Lower orders with matrices of their own; shared through columns of ones; all orders from one
+        matrix, weighted by a θ learned on the simplex, or given; or left out. The weights of the
+        columns of ones are shrunk by β like the rest of P: left free they would grow without end while
+        what they multiply shrinks to nothing, and the objective would have no minimum.
+    theta : sequence of `degree` floats, optional
+        θ_t of A^t(p, x), t = 1…degree, under "inhomogeneous"; 1 each by default.
+    """
+
+    degree: int = 2
+    fit_lower: str | None = "explicit"
+    theta: ArrayLike | None = None
 
     def _orders(self) -> list[int]:
         if self._shares():
@@ -133,18 +145,6 @@ class FactorizationMachineRegressor(_FactorizationMachine, Regressor):
 
     ŷ = b + ⟨w, x⟩ + Σ_m Σ_s A^m(p_s, x), with a matrix of its own for each order ("explicit").
 
-    Parameters
-    ----------
-    degree : int ≥ 2
-        Highest order.
-    fit_lower : "explicit", "augment", "simplex", "inhomogeneous" or None
-        Lower orders with matrices of their own; shared through columns of ones; all orders from one
-        matrix, weighted by a θ learned on the simplex, or given; or left out. The weights of the
-        columns of ones are shrunk by β like the rest of P: left free they would grow without end while
-        what they multiply shrinks to nothing, and the objective would have no minimum.
-    theta : sequence of `degree` floats, optional
-        θ_t of A^t(p, x), t = 1…degree, under "inhomogeneous"; 1 each by default.
-
     Notes
     -----
     Source: Blondel et al. 2016, (4) and 5.1, θ of (17); Atarashi et al. 2021 for the penalties.
@@ -162,24 +162,11 @@ class FactorizationMachineRegressor(_FactorizationMachine, Regressor):
     (1, 2)
     """
 
-    degree: int = 2
-    fit_lower: str | None = "explicit"
-    theta: ArrayLike | None = None
-
 
 @documented
 @dataclass(eq=False, repr=False)
 class FactorizationMachineClassifier(_FactorizationMachine, Classifier):
     """A factorization machine of any order for two classes.
-
-    Parameters
-    ----------
-    degree : int ≥ 2
-        Highest order.
-    fit_lower : "explicit", "augment", "simplex", "inhomogeneous" or None
-        As for regression.
-    theta : sequence of `degree` floats, optional
-        θ_t of A^t(p, x), t = 1…degree, under "inhomogeneous"; 1 each by default.
 
     Examples
     --------
@@ -194,9 +181,6 @@ class FactorizationMachineClassifier(_FactorizationMachine, Classifier):
     True
     """
 
-    degree: int = 2
-    fit_lower: str | None = "explicit"
-    theta: ArrayLike | None = None
     loss: str | CustomLoss = "logistic"
 
 
@@ -246,10 +230,25 @@ class AllSubsetsClassifier(_Subsets, Classifier):
     loss: str | CustomLoss = "logistic"
 
 
+@dataclass(eq=False, repr=False)
 class _Network:
-    degree: int
-    lifted: bool
-    fit_lower: str | None
+    """Base of both.
+
+    Parameters
+    ----------
+    degree : int ≥ 2
+        The power m.
+    lifted : bool
+        Whether each of the m factors has a table of its own; else all have one, `P_[0][0]`. The lifted
+        form is linear in each entry, and holds the other.
+    fit_lower : "augment" or None
+        Lower orders through a column of ones: of powers (γ_s + ⟨p_s, x⟩)^m, where γ is the last row of
+        `P_[0][0]`, shrunk by β like the rest of P. Without, only products of m features are there.
+    """
+
+    degree: int = 2
+    lifted: bool = True
+    fit_lower: str | None = None
 
     def _check_parameters(self) -> None:
         check_integer("degree", self.degree, 2, 20)
@@ -273,17 +272,6 @@ class PolynomialNetworkRegressor(_Network, Regressor):
 
     ŷ = b + ⟨w, x⟩ + Σ_s Π_t ⟨u_ts, x⟩, t = 1…m, in its lifted form, or b + ⟨w, x⟩ + Σ_s ⟨p_s, x⟩^m.
 
-    Parameters
-    ----------
-    degree : int ≥ 2
-        The power m.
-    lifted : bool
-        Whether each of the m factors has a table of its own; else all have one, `P_[0][0]`. The lifted
-        form is linear in each entry, and holds the other.
-    fit_lower : "augment" or None
-        Lower orders through a column of ones: of powers (γ_s + ⟨p_s, x⟩)^m, where γ is the last row of
-        `P_[0][0]`, shrunk by β like the rest of P. Without, only products of m features are there.
-
     Notes
     -----
     Source: Blondel et al. 2016, 6.1, has (γ_s + ⟨p_s, x⟩)^m (`lifted=False`, `fit_lower="augment"`); B.2
@@ -306,24 +294,13 @@ class PolynomialNetworkRegressor(_Network, Regressor):
     1.0
     """
 
-    degree: int = 2
     init_scale: float = 0.1
-    lifted: bool = True
-    fit_lower: str | None = None
 
 
 @documented
 @dataclass(eq=False, repr=False)
 class PolynomialNetworkClassifier(_Network, Classifier):
     """A polynomial network for two classes.
-
-    Parameters
-    ----------
-    degree : int ≥ 2
-        The power m.
-    lifted : bool
-    fit_lower : "augment" or None
-        As for regression.
 
     Examples
     --------
@@ -336,8 +313,5 @@ class PolynomialNetworkClassifier(_Network, Classifier):
     True
     """
 
-    degree: int = 2
     loss: str | CustomLoss = "logistic"
     init_scale: float = 0.1
-    lifted: bool = True
-    fit_lower: str | None = None

@@ -6,22 +6,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from recsys.errors import counted
-from recsys.fm.study_settings import MODELS, ORDERS, StudySettings
+from recsys.fm.study_settings import ALL_SUBSETS, FM, HOFM, ORDERS, SPARSE_FM, StudySettings
 
 __all__ = ["Epoch", "Grid", "Interaction", "Single", "Step", "Study"]
 
-TITLES = dict(
-    zip(
-        MODELS,
-        (
-            "A factorization machine",
-            "A higher-order factorization machine",
-            "An all-subsets model",
-            "A sparse factorization machine",
-        ),
-        strict=True,
-    )
-)
+TITLES = {
+    FM: "A factorization machine", HOFM: "A higher-order factorization machine",
+    ALL_SUBSETS: "An all-subsets model", SPARSE_FM: "A sparse factorization machine",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -190,41 +182,41 @@ class Study:
             kind += f" of degree {self.settings.degree}"
         pairs = f"{self.used_pairs:,} of the {counted(self.pairs, 'pair')} that occur together"
         used = f"{self.used_features:,} of {counted(self.features, 'feature')}"
-        said = [
+        lines = [
             f"{kind} for {self.wanted}, penalty {self.settings.penalty} with regularization "
             f"strength {self.settings.strength:g} ({how}), fitted to {counted(self.rows[0], 'row')}."
         ]
         if self.used_triples is None:
-            said.append(f"It uses {used} and {pairs}.")
+            lines.append(f"It uses {used} and {pairs}.")
         else:
             triples = counted(self.used_triples, "combination")
-            said.append(
+            lines.append(
                 f"It uses {used}, {pairs}, and {triples} of three that "
                 f"{counted(self.settings.min_rows, 'row')} or more have."
             )
-        said.append(
+        lines.append(
             f"On {counted(self.rows[2], 'test row')} its {self.metric} is "
             f"{self.value:.4g}; without interactions it is {self.alone:.4g}, and with nothing known "
             f"{self.base:.4g}."
         )
-        told = f"[{self.gain_low:+.3g}, {self.gain_high:+.3g}]"
+        interval = f"[{self.gain_low:+.3g}, {self.gain_high:+.3g}]"
         if self.gain_low > 0:
-            said.append(f"The interactions improve it by {self.gain:.3g} (95% interval {told}).")
+            lines.append(f"The interactions improve it by {self.gain:.3g} (95% interval {interval}).")
         elif self.gain_high < 0:
-            said.append(
-                f"The interactions make it worse by {-self.gain:.3g} (95% interval {told}): do not "
+            lines.append(
+                f"The interactions make it worse by {-self.gain:.3g} (95% interval {interval}): do not "
                 "read much into them."
             )
         else:
-            said.append(
+            lines.append(
                 "With and without interactions do not differ clearly (95% interval of the gain "
-                f"{told}): do not read much into them."
+                f"{interval}): do not read much into them."
             )
         if self.settings.refits:
-            said.append(
+            lines.append(
                 f"Low and high hold 90% of {counted(self.settings.refits, 'fit')} on rows drawn again; "
                 "they are as shrunken by the penalty as the weights."
             )
         else:
-            said.append("These models have no intervals of their own; refits on rows drawn again do.")
-        return said
+            lines.append("These models have no intervals of their own; refits on rows drawn again do.")
+        return lines

@@ -36,15 +36,7 @@ REFRESHED = 10  # draws between predictions from the parameters
 
 @dataclass(frozen=True)
 class Draw:
-    """One draw from the posterior.
-
-    Attributes
-    ----------
-    z : (parameters,) float64
-        The bias, w, then P of each order, (features, components).
-    precision : float
-        Of the noise; 1 for classes.
-    """
+    """One draw from the posterior: the bias, w, then P of each order, and the precision of the noise."""
 
     z: NDArray[np.float64]
     precision: float
@@ -58,28 +50,13 @@ class Sampler:
     ----------
     blocks : sequence of Block
     y : (rows,) float64
-        For classes ±1.
+        For classes, which have probit regression, ±1.
     orders : sequence of int
         Of the terms that have a P each, ascending.
-    components : int
-    features : int
-    classes : bool
-        Probit regression on two classes instead of numbers.
-    linear, intercept : bool
     init_scale : float
         Standard deviation of the first P.
-    rng : Generator
-    threads : int, optional
     row_weights : (rows,) float64, optional
         Of numbers: the noise of a row has the precision times its weight, and a row counts as so many.
-
-    Attributes
-    ----------
-    bias, precision : float
-    w : (features, 1) float64
-    tables : list of (features, components) float64
-    error : (rows,) float64
-        What is to be predicted less the prediction.
     """
 
     blocks: Sequence[Block]

@@ -14,23 +14,9 @@ __all__ = ["History"]
 class History:
     """Records epochs, and nothing else: it neither stops a fit nor writes into anybody.
 
-    Parameters
-    ----------
-    objective : Objective
-        Whose parameters are kept at the best epoch.
-    held_out : Objective, optional
-        Of the rows kept out, over the same model.
-    entries : list of dict
-        What earlier fits recorded; this one's entries are appended.
-
-    Attributes
-    ----------
-    entries : list of dict
-        "objective", "violation", "seconds", and "validation" if rows are kept out.
-    epochs : int
-        Epochs recorded, without the start.
-    best_epoch : int
-        That of the least validation loss, which `restore` returns to.
+    `entries` begins with what earlier fits recorded, and gets a dict an epoch: "objective", "violation",
+    "seconds", and "validation", the loss on the rows of `held_out`. `epochs` counts them without the
+    start, and `restore` returns to the parameters of `best_epoch`, that of the least validation loss.
     """
 
     def __init__(

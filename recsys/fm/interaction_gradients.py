@@ -21,17 +21,7 @@ BLOCK = 256  # first features at a time
 
 
 class Slopes(NamedTuple):
-    """Some interactions of one order, that rows have.
-
-    Attributes
-    ----------
-    features : (n, order) int64
-        Ascending.
-    slope : (n,) float64
-        g.
-    curvature : (n,) float64
-        h.
-    """
+    """Interactions of one order that rows have, (n, order), features ascending; g and h of each."""
 
     features: NDArray[np.int64]
     slope: NDArray[np.float64]
@@ -45,22 +35,12 @@ def interaction_slopes(
     curvature: float = 1.0,
     worth: Callable[[float], bool] | None = None,
 ) -> Iterator[Slopes]:
-    """Go through all combinations of distinct features that some row has, in parts.
+    """Go through all combinations of distinct features that some row of a canonical CSR has, in parts.
 
-    Parameters
-    ----------
-    X : (rows, features) CSR, canonical
-    slopes : (rows,) float64
-        ∂ℓ/∂p of each row.
-    order : int ≥ 2
-    curvature : float > 0
-        Of the loss.
-    worth : callable, optional
-        Called with a bound on |g| of all combinations that begin with some features: where it returns
-        False they are left out. Above order 2 this is what makes a search end.
+    `slopes` are ∂ℓ/∂p of each row, `curvature` is that of the loss. `worth` is called with a bound on
+    |g| of all combinations that begin with some features: where it returns False they are left out.
+    Above order 2 this is what makes a search end.
 
-    Examples
-    --------
     >>> X = sp.csr_matrix([[1.0, 2.0, 0.0], [1.0, 0.0, 3.0]])
     >>> part = next(interaction_slopes(X, np.array([1.0, -1.0]), 2))
     >>> part.features.tolist(), part.slope.tolist(), part.curvature.tolist()

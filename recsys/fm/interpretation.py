@@ -33,7 +33,10 @@ class Interpretation:
     """Methods that interpret a factorization machine; `_table_of` is the model's."""
 
     P_: Any
+    component_weights_: Any
+    fit_linear: bool
     gamma: float
+    n_components: int
     penalty: str
 
     def _table_of(self, order: int) -> tuple[Any, Any]:
@@ -169,7 +172,7 @@ class Interpretation:
         gamma = self.gamma if self.gamma > 0 else 1e-6
         for _ in range(max_steps):
             model: Any = clone(self).set_params(gamma=gamma)  # type: ignore[type-var]
-            with warnings.catch_warnings(record=True) as said:
+            with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", ConvergenceWarning)
                 model.fit(X, y)
             count = model.n_used_interactions_
@@ -177,7 +180,7 @@ class Interpretation:
             if least <= count <= most:
                 self._take_over(model)
                 self.sparsified_ = Sparsified(gamma, count, tuple(trail))
-                for warning in said:  # of the fit that is kept; those on the way do not matter
+                for warning in caught:  # of the fit that is kept; those on the way do not matter
                     warnings.warn(warning.message, stacklevel=2)
                 return self
             if count > most:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,20 +9,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import parallel
+from recsys._jit import in_threads
 from recsys._specialised import specialised
 from recsys.fm.custom import CustomLoss, loss_argument, penalty_argument, replacements
 from recsys.fm.penalties import Penalty
-from recsys.multilinear.arrays import ALIKE, Compressed, Layout, Target, column_counts
+from recsys.multilinear.arrays import ALIKE, Compressed, Layout, Target
 from recsys.multilinear.forms import ALL_SUBSETS, Form
 from recsys.multilinear.losses import Loss, mean_loss
-from recsys.multilinear.rows import (
-    ROW_CHUNKS,
-    full_gradient,
-    full_gradient_alone,
-    predict_rows,
-    predict_rows_alone,
-)
+from recsys.multilinear.rows import ROW_CHUNKS, full_gradient, predict_rows
 from recsys.utils.threads import threads_for
 
 __all__ = ["Model", "Objective", "Regularization"]
@@ -88,12 +81,7 @@ class Model:
         """Return predictions, (rows,)."""
         out = np.empty(X.shape[0])
         arguments = (self.z if z is None else z, self.layout, Compressed.of(X), out)
-        threads = threads_for(self.work(X), threads)
-        if threads == 1:
-            predict_rows_alone(*arguments)
-        else:
-            with parallel(threads):
-                predict_rows(*arguments)
+        in_threads(threads_for(self.work(X), threads), predict_rows, *arguments)
         return out
 
 
@@ -122,18 +110,11 @@ class Objective:
         Whether the bias moves.
     rng : RandomState
         Draws the pairs by which an objective over pairs is measured, and the solvers' samples.
-    threads : int, optional
-    learns_theta : bool
-        Whether the weights of the orders are learned, on the simplex.
-    learns_weights : bool
-        Whether the weights λ of the components are learned; they are then under ½β‖λ‖².
+    learns_theta, learns_weights : bool
+        Whether the weights of the orders are learned, on the simplex; whether the weights λ of the
+        components are, under ½β‖λ‖².
     row_weights : (rows,) float64, optional
         Those of the mean loss, above 0 and of mean 1. Pairs of rows are drawn by them.
-
-    Attributes
-    ----------
-    pred : (rows,) float64
-        The predictions at the model's vector.
     """
 
     model: Model
@@ -207,7 +188,7 @@ class Objective:
         """Return how many rows have each column, (features,); of rows with weights their sum."""
         X = self.X
         if self.row_weights is None:
-            return np.asarray(column_counts(X.indices, X.shape[1]))
+            return np.bincount(X.indices, minlength=X.shape[1])
         weights = np.repeat(self.row_weights, np.diff(X.indptr))
         return (1.0 + ROUNDING) * np.bincount(X.indices, weights, minlength=X.shape[1])
 
@@ -279,11 +260,7 @@ class Objective:
             loss_argument(self.loss), self.pred, parts,
         )  # fmt: skip
         threads = threads_for(3.0 * model.work(self.X), self.threads)
-        if threads == 1:
-            self.compiled(full_gradient_alone)(*arguments)
-        else:
-            with parallel(threads):
-                self.compiled(full_gradient)(*arguments)
+        in_threads(threads, self.compiled(full_gradient), *arguments)
         gradient = parts[0] if len(parts) == 1 else parts.sum(axis=0)
         d = 1 + model.features
         if not self.intercept:
@@ -329,11 +306,3 @@ class Objective:
             for g, P in zip(slope, tables, strict=True):
                 g += by.gamma * by.penalty.subgradient(P, form)
         return gradient
-
-    def of_rows(self, rows: NDArray[np.int64]) -> Objective:
-        """Return the objective of some of the rows only, over the same model."""
-        part = copy(self)
-        part.X, part.y, part.pred = self.X[rows], self.y[rows], np.empty(len(rows))
-        if self.row_weights is not None:
-            part.row_weights = self.row_weights[rows]
-        return part

@@ -15,13 +15,7 @@ __all__ = ["check_theta", "weights_of_ones"]
 
 
 def check_theta(theta: Any, degree: int, fit_lower: str | None) -> NDArray[np.float64]:
-    """Return the weights of the orders that are given, (degree,).
-
-    Raises
-    ------
-    InputError
-        If they are not `degree` finite numbers, or the model learns them, or has none.
-    """
+    """Return the given weights of the orders, (degree,): finite, and of a model that takes them."""
     if fit_lower != "inhomogeneous":
         raise InputError(
             f"theta is given under fit_lower='inhomogeneous', not {fit_lower!r}: others learn "
@@ -45,15 +39,8 @@ def weights_of_ones(entries: NDArray[np.float64], degree: int) -> NDArray[np.flo
     """Return the weights of columns of ones, (degree, components), from their entries in P.
 
     Entry (t − 1, s) multiplies A^t(p_s, x): e_(degree − t) of the entries in p_s, 0 where they are
-    fewer, and 1 for the highest order.
+    fewer, and 1 for the highest order. Source: Blondel et al. 2016, (18)–(20).
 
-    Notes
-    -----
-    Source: Blondel et al. 2016, (18)–(20).
-
-    Examples
-    --------
-    >>> import numpy as np
     >>> weights_of_ones(np.array([[2.0], [3.0]]), 3).ravel()
     array([6., 5., 1.])
     """

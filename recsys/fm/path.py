@@ -24,7 +24,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_X_y
 
 from recsys.errors import InputError, counted
-from recsys.fm._estimator import clean_rows, two_classes
+from recsys.fm._estimator import clean_rows
 from recsys.fm.combinations import pairs_together, strongest
 from recsys.fm.estimators import FactorizationMachineClassifier, FactorizationMachineRegressor
 from recsys.fm.interaction_gradients import Slopes, interaction_slopes
@@ -41,9 +41,10 @@ from recsys.multilinear.arrays import ALIKE
 from recsys.multilinear.losses import LOSSES, Loss, mean_loss, slopes_of
 from recsys.utils.features import native
 from recsys.utils.progress import within
+from recsys.utils.two_classes import two_classes
 from recsys.utils.validation import check_integer, check_real
 
-__all__ = ["PathRows", "quiet", "regularization_path"]
+__all__ = ["NothingToSelect", "PathRows", "quiet", "regularization_path"]
 
 COUPLED, ABSOLUTE = ("ti", "cs"), ("l1", "l21")
 GROWTH_ROUNDS = 3  # fits at one `gamma` in which components may become non-zero
@@ -147,6 +148,10 @@ def regularization_path(
         0 if held is None else len(held.y), rows.candidates(), bracket, tuple(points),
         run.linear_losses(),
     )  # fmt: skip
+
+
+class NothingToSelect(InputError):
+    """No product of two features could explain what the linear model leaves."""
 
 
 class quiet(warnings.catch_warnings):
@@ -287,7 +292,7 @@ class PathRows:
             largest[order] = top
         tiny = 1e-10 * (abs(objective) + 1e-300)
         if max(largest.values()) <= tiny or objective <= tiny:
-            raise InputError(
+            raise NothingToSelect(
                 "the linear model leaves nothing that a product of two features could explain"
             )
         if self.coupled:

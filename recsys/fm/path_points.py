@@ -232,14 +232,14 @@ class RegularizationPath:
             held = (point.losses.held_out, point.refit.held_out if point.refit else None)
             lines.append(
                 f"{point.gamma:>10.3g} {point.n_features:>9,} {point.n_interactions:>13,} "
-                f"{point.losses.train:>9.4f} {_told(held[0], 9, 4)} {_told(held[1], 9, 4)} "
-                f"{_told(point.ebic, 11, 1)}"
+                f"{point.losses.train:>9.4f} {_cell(held[0], 9, 4)} {_cell(held[1], 9, 4)} "
+                f"{_cell(point.ebic, 11, 1)}"
             )
-        lines.append(f"without interactions: {self.linear.train:.4f}{_told(self.linear.held_out, 8, 4)}")
+        lines.append(f"without interactions: {self.linear.train:.4f}{_cell(self.linear.held_out, 8, 4)}")
         return "\n".join(lines)
 
 
-def _told(value: float | None, width: int, digits: int) -> str:
+def _cell(value: float | None, width: int, digits: int) -> str:
     return " " * (width - 1) + "-" if value is None else f"{value:>{width}.{digits}f}"
 
 
@@ -256,33 +256,17 @@ def extended_bic(
 ) -> float | None:
     """Return the extended BIC of a refitted model, up to a constant of the data.
 
-    −2·log-likelihood + k·log n + 2·Σ_m log C(p_m, k_m), with k_m of p_m candidate interactions of
-    order m in the model and k = Σ k_m; of the squared loss the variance of the noise is estimated.
+    −2·log-likelihood + k·log n + 2·Σ_m log C(p_m, k_m), with k_m of p_m candidate interactions of order
+    m in the model (`found`, `candidates`) and k = Σ k_m; of the squared loss the variance of the noise
+    is estimated. `mean` is the mean loss on the rows of the fit. None if the loss is no likelihood, or
+    nothing is left of it.
 
-    Parameters
-    ----------
-    loss : str
-    mean : float
-        Mean loss on the rows of the fit.
-    rows : int
-    found, candidates : dict of int to number
-        k_m and p_m.
-
-    Returns
-    -------
-    float or None
-        None if the loss is no likelihood, or nothing is left of it.
-
-    Notes
-    -----
     Source: Chen & Chen 2008. Degrees of freedom: one for each interaction, as the refitted model has a
     weight of its own for each. It is a heuristic: Chen & Chen compare all models, and not the few of a
     path that was fitted to the same rows; a component of g features brings up to g(g − 1)/2 interactions
     with g numbers, so that counting them all favours few; and products that are sums of others (of the
     values of one column) count in full.
 
-    Examples
-    --------
     >>> round(extended_bic("logistic", 0.5, 100, {2: 1}, {2: 10.0}), 2)
     109.21
     """

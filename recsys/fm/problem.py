@@ -139,9 +139,9 @@ def pairs_problem(
         ("user", data.user_features, data.n_users), ("item", data.item_features, data.n_items),
     ):  # fmt: skip
         given = pd.DataFrame(index=range(size)) if known is None else known
-        table, said = _usable(given, buckets, f"{what}s", categories, skip=SKIPPED)
+        table, remarks = _usable(given, buckets, f"{what}s", categories, skip=SKIPPED)
         tables.append(table)
-        notes += said
+        notes += remarks
     users, items = _told_apart(tables[0], tables[1])
     if not ids and users.shape[1] + items.shape[1] == 0:
         raise InputError(
@@ -155,8 +155,8 @@ def pairs_problem(
             f"ratio {ratio} leaves {counted(most, 'liked pair')} of {rows} rows: at least "
             f"{LEAST_OF_CLASS} are needed; take a smaller ratio, or more rows"
         )
-    chosen, said = _drawn(len(data.users), most, rng, "pair")
-    notes += said
+    chosen, remarks = _drawn(len(data.users), most, rng, "pair")
+    notes += remarks
     who, what_item = data.users[chosen].astype(np.int64), data.items[chosen].astype(np.int64)
     if target == RATING:
         assert data.rating is not None
@@ -242,9 +242,9 @@ def table_problem(
     frame = frame.replace(r"^\s*$", np.nan, regex=True)
     notes: list[str] = []
     for position, column in enumerate(columns):
-        found, said = _as_numbers(name, column, frame.iloc[:, position])
+        found, remarks = _as_numbers(name, column, frame.iloc[:, position])
         frame[column] = found
-        notes += said
+        notes += remarks
     missing = int(frame[target].isna().sum())
     if missing == len(frame):
         raise InputError(f"{name}: no row has a value of {target!r}; name another target")
@@ -252,14 +252,14 @@ def table_problem(
         frame = frame[frame[target].notna()]
         notes.append(f"{counted(missing, 'row')} without {target!r} left out")
     rng = np.random.default_rng(seed)
-    chosen, said = _drawn(len(frame), rows, rng, "row")
+    chosen, remarks = _drawn(len(frame), rows, rng, "row")
     frame = frame.iloc[chosen]
-    notes += said
+    notes += remarks
     y, classes = _target(name, frame[target], kind, positive)
-    features, said = _usable(
+    features, remarks = _usable(
         frame.drop(columns=target), buckets, name, categories, scaled=numbers == SCALED
     )
-    notes += said
+    notes += remarks
     encoded = [
         encode_column(str(column), cells, numbers="keep" if cells.dtype.kind == "f" else "values")
         for column, cells in features.reset_index(drop=True).items()
@@ -278,13 +278,7 @@ def table_problem(
 
 
 def table_of(path: str | Path) -> pd.DataFrame:
-    """Return the cells of a file: CSV, TSV and the like, plain or gzip, Parquet or Excel.
-
-    Raises
-    ------
-    InputError
-        As `recsys.data.readers.read_table`, and if two columns have one name.
-    """
+    """Return the cells of a file of distinct columns: CSV and the like, gzip, Parquet or Excel."""
     read = read_table(path, what="rows")
     _check_names(str(path), read.names)
     return pd.DataFrame(dict(enumerate(read.columns))).set_axis(read.names, axis=1)
@@ -295,9 +289,6 @@ def classes_of(cells: pd.Series, kind: str = AUTO) -> list[str]:
 
     Two numbers are classes, too, and more are where `kind` is "classes".
 
-    Examples
-    --------
-    >>> import pandas as pd
     >>> classes_of(pd.Series(["b", "a", "b", ""])), classes_of(pd.Series(["1", "2", "3.5", "NA"]))
     (['b', 'a'], [])
     """
@@ -312,13 +303,7 @@ def classes_of(cells: pd.Series, kind: str = AUTO) -> list[str]:
 
 
 def guess_target(columns: list[str]) -> str:
-    """Return the column that is most likely the target: one of a usual name, else the last.
-
-    Examples
-    --------
-    >>> guess_target(["Class", "colour"]), guess_target(["colour", "price"])
-    ('Class', 'price')
-    """
+    """Return the column that is most likely the target: one of a usual name, else the last."""
     usual = [column for known in TARGETS for column in columns if column.strip().lower() == known]
     return usual[0] if usual else columns[-1]
 

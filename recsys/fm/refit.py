@@ -29,15 +29,7 @@ Combination = tuple[int, ...]
 
 @dataclass(frozen=True)
 class ProductModel:
-    """ŷ = b + ⟨w, x⟩ + Σ_S v_S Π_{j∈S} x_j.
-
-    Attributes
-    ----------
-    intercept : float
-    linear : (features,) float64
-    interactions : tuple of tuple of int
-    weights : (interactions,) float64
-    """
+    """ŷ = b + ⟨w, x⟩ + Σ_S v_S Π_{j∈S} x_j."""
 
     intercept: float
     linear: NDArray[np.float64]
@@ -53,19 +45,8 @@ class ProductModel:
 
 
 def product_columns(X: sp.csr_matrix, interactions: Sequence[Combination]) -> sp.csr_matrix:
-    """Return a column for each interaction, the product of its features.
+    """Return a column for each interaction, the product of its features: (rows, interactions) CSR.
 
-    Parameters
-    ----------
-    X : (rows, features) sparse
-    interactions : sequence of tuple of int
-
-    Returns
-    -------
-    (rows, interactions) float64 CSR
-
-    Examples
-    --------
     >>> product_columns(sp.csr_matrix([[2.0, 3.0, 0.0]]), [(0, 1), (1, 2)]).toarray().tolist()
     [[6.0, 0.0]]
     """
@@ -94,22 +75,8 @@ def fit_products(
     linear: bool = True,
     intercept: bool = True,
 ) -> ProductModel:
-    """Minimise mean loss + ½α(‖w‖² + ‖v‖²).
+    """Minimise mean loss + ½α(‖w‖² + ‖v‖²); y is −1 and 1 for classes.
 
-    Parameters
-    ----------
-    X : (rows, features) CSR
-    y : (rows,) float64
-        −1 and 1 for classes.
-    interactions : sequence of tuple of int
-        None for the linear model.
-    loss : Loss
-    alpha : float ≥ 0
-    linear, intercept : bool
-        Whether features have weights by themselves; whether there is a bias.
-
-    Examples
-    --------
     >>> from recsys.multilinear.losses import LOSSES
     >>> X = sp.csr_matrix([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
     >>> model = fit_products(X, np.array([5.0, 1.0, 1.0, 0.0]), [(0, 1)], LOSSES.get("squared"), 0.0)

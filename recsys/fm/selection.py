@@ -20,7 +20,7 @@ from recsys.fm.path_points import CHOICES, Combination, RegularizationPath
 from recsys.fm.problem import Problem
 from recsys.fm.refit import product_columns
 from recsys.fm.stability import several_starts, stability_selection
-from recsys.fm.study import AUC, StudyRun, metric_value
+from recsys.fm.study import AUC, Predict, StudyRun
 from recsys.fm.study_settings import StudySettings, make_estimator
 from recsys.utils.progress import listening, within
 from recsys.utils.validation import check_integer
@@ -32,7 +32,7 @@ SELECTABLE = (*COUPLED, *ABSOLUTE)  # penalties that leave interactions out exac
 FULL_STRENGTHS = (1e-4, 1e-3, 1e-2)  # β of the machine that leaves nothing out
 LISTED = 200  # interactions of a point, the largest
 SHARES = {"path": 6.0, "full": 1.0, "halves": 8.0, "starts": 2.0}  # of the time, roughly
-TOLD = {
+CRITERIA = {
     "held_out": "best before the refit",
     "refit": "best after the refit",
     "ebic": "least EBIC",
@@ -41,20 +41,10 @@ TOLD = {
 
 @dataclass(frozen=True)
 class Chosen:
-    """An interaction of a point.
+    """An interaction of a point: its weight in the penalised model and in the refitted one.
 
-    Attributes
-    ----------
-    features : tuple of int
-    names : tuple of str
-    weight : float
-        In the penalised model.
-    refitted : float or None
-        In the refitted one.
-    rows : int
-        Of the fit that have all its features.
-    halves, starts : float or None
-        Share of the random halves, and of the random starts, that select it; None where none were made.
+    `rows` are those of the fit that have all its features. `halves` and `starts` are the shares of the
+    random halves, and of the random starts, that select it; None where none were made.
     """
 
     features: Combination
@@ -75,16 +65,8 @@ class Chosen:
 class SelectionPoint:
     """A point of the path: the selected interactions, and the metric before and after the refit.
 
-    Attributes
-    ----------
-    strength : float
-    features, interactions : int
-    value : float
-    refitted : float or None
-        None where there are too many interactions to fit again.
-    ebic : float or None
-    chosen : tuple of Chosen
-        The largest weights first; no more than 200.
+    `refitted` and `ebic` are None where there are too many interactions to fit again. `chosen` has the
+    largest weights first, and no more than 200.
     """
 
     strength: float
@@ -175,7 +157,7 @@ class Selection:
         """The criteria by which each of the best points is best."""
         out: dict[int, str] = {}
         for by, place in self.best.items():
-            out[place] = f"{out[place]}, {TOLD[by]}" if place in out else TOLD[by]
+            out[place] = f"{out[place]}, {CRITERIA[by]}" if place in out else CRITERIA[by]
         return out
 
     @property
@@ -197,15 +179,15 @@ class Selection:
     def sentences(self) -> list[str]:
         """Return in sentences which interactions were selected, and how stable the choice is."""
         point = self.points[self.taken]
-        said = [
+        lines = [
             f"Nothing is selected from regularization strength {self.high:.3g} on, whatever the start"
             + (
                 f"; below {self.low:.3g} a model with an interaction is better than any without."
                 if self.low > 0.0
                 else "."
             ),
-            f"At {point.strength:.3g}, {TOLD['refit' if 'refit' in self.best else 'held_out']} by the "
-            f"validation loss, {counted(point.interactions, 'interaction')} of "
+            f"At {point.strength:.3g}, {CRITERIA['refit' if 'refit' in self.best else 'held_out']} by "
+            f"the validation loss, {counted(point.interactions, 'interaction')} of "
             f"{self.candidates:,.0f} {'is' if point.interactions == 1 else 'are'} selected: "
             f"{self.metric} {point.value:.4g}"
             + ("" if point.refitted is None else f", refitted {point.refitted:.4g}")
@@ -214,15 +196,15 @@ class Selection:
         ]
         if "ebic" in self.best:
             own = self.points[self.best["ebic"]]
-            said.append(
+            lines.append(
                 f"The extended BIC selects {counted(own.interactions, 'interaction')}, at "
                 f"{own.strength:.3g}. It counts each as one degree of freedom, a heuristic here."
             )
-        said += [one for one in (self.halves, self.starts) if one is not None]
+        lines += [one for one in (self.halves, self.starts) if one is not None]
         if self.halves is not None:
-            told = "; ".join(" × ".join(names) for names in self.stable)
-            said.append(f"Stable: {told}." if told else "No interaction is stable.")
-        return said
+            stable = "; ".join(" × ".join(names) for names in self.stable)
+            lines.append(f"Stable: {stable}." if stable else "No interaction is stable.")
+        return lines
 
 
 def select(
@@ -270,8 +252,8 @@ class _Selecting:
         self.model = make_estimator(settings, self.study.classes, 1.0).set_params(
             solver=settings.solver(), max_iter=settings.epochs
         )
-        asked = {"path": True, "full": True, "halves": pairs > 0, "starts": starts > 0}
-        self.shares = {name: SHARES[name] for name, wanted in asked.items() if wanted}
+        wanted = {"path": True, "full": True, "halves": pairs > 0, "starts": starts > 0}
+        self.shares = {name: SHARES[name] for name, part in wanted.items() if part}
         self.done = 0.0
 
     def part(self, name: str, text: str) -> Any:
@@ -300,7 +282,7 @@ class _Selecting:
             for again in (False, True)[: 1 + (point.refitted is not None)]:
                 predict = partial(path.predict, place, refitted=again)
                 measured.append(self._measured(
-                    f"{TOLD[by]}{', refitted' if again else ''}", point.n_interactions, predict
+                    f"{CRITERIA[by]}{', refitted' if again else ''}", point.n_interactions, predict
                 ))  # fmt: skip
         stable: tuple[tuple[str, ...], ...] = ()
         halves, shares = None, None
@@ -339,18 +321,9 @@ class _Selecting:
         y = self.problem.y[study.choose]
         return self.problem.X[study.choose], y if study.classes else (y - study.centre) / study.unit
 
-    def _metric_value(
-        self, predict: Callable[[Any], NDArray[np.float64]], rows: NDArray[np.int64]
-    ) -> float:
-        scores = self.study.in_units(predict(self.problem.X[rows]))
-        return metric_value(self.study.metric, self.problem.y[rows], scores)
-
-    def _measured(
-        self, model: str, interactions: int, predict: Callable[[Any], NDArray[np.float64]]
-    ) -> Measured:
-        choose, measure = (
-            self._metric_value(predict, rows) for rows in (self.study.choose, self.study.measure)
-        )
+    def _measured(self, model: str, interactions: int, predict: Predict) -> Measured:
+        study = self.study
+        choose, measure = (study.metric_of(predict, rows) for rows in (study.choose, study.measure))
         return Measured(model, interactions, choose, measure)
 
     def _full(self) -> Measured:
@@ -364,7 +337,7 @@ class _Selecting:
                     .set_params(solver=plain.solver(), max_iter=self.settings.epochs)
                     .fit(self.study.X, self.study.z)
                 )
-            predict = model.decision_function if self.study.classes else model.predict
+            predict = self.study.predictor(model)
             found.append(self._measured("leaving none out", len(self.study.i), predict))
         return max(found, key=lambda one: one.choose if self.study.metric == AUC else -one.choose)
 
@@ -396,10 +369,10 @@ class _Selecting:
         refitted = (
             None
             if point.refitted is None
-            else self._metric_value(lambda X: path.predict(place, X, True), study.choose)
+            else study.metric_of(lambda X: path.predict(place, X, True), study.choose)
         )
         return SelectionPoint(
             point.gamma, point.n_features, point.n_interactions,
-            self._metric_value(lambda X: path.predict(place, X), study.choose), refitted, point.ebic,
+            study.metric_of(lambda X: path.predict(place, X), study.choose), refitted, point.ebic,
             chosen,
         )  # fmt: skip

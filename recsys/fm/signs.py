@@ -25,14 +25,7 @@ FIRST = 2  # over the bias and the linear weights, which come before the compone
 
 
 def sign_matters(form: Form) -> bool:
-    """Return whether a component of the other sign is needed: no other parameters replace it.
-
-    Examples
-    --------
-    >>> from recsys.multilinear.forms import ANOVA, Form
-    >>> sign_matters(Form(ANOVA, 2, 1)), sign_matters(Form(ANOVA, 3, 1))
-    (True, False)
-    """
+    """Return whether a component of the other sign is needed: no other parameters replace it."""
     if form.kind in (ANOVA, POWER):
         return form.order % 2 == 0
     return form.kind != PRODUCT  # a factor of it may change its sign

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from recsys.errors import InputError, counted
-from recsys.fm.path import PathRows, quiet, regularization_path
+from recsys.fm.path import NothingToSelect, PathRows, quiet, regularization_path
 from recsys.fm.path_points import Combination
 from recsys.fm.refit import product_columns
 from recsys.utils.progress import within
@@ -117,21 +117,21 @@ class Starts:
         few, many = min(self.counts), max(self.counts)
         counts = counted(many, "interaction") if few == many else f"{few:,} to {many:,} interactions"
         select = "selects" if len(self.objectives) == 1 else "select"
-        said = f"{counted(len(self.objectives), 'start')} {select} {counts}"
+        text = f"{counted(len(self.objectives), 'start')} {select} {counts}"
         if self.frequencies:
-            said += (
+            text += (
                 f"; {len(self.always):,} of the {len(self.frequencies):,} that any selects are in all"
             )
-        said += f". Objectives lie between {min(self.objectives):.6g} and {max(self.objectives):.6g}."
+        text += f". Objectives lie between {min(self.objectives):.6g} and {max(self.objectives):.6g}."
         if self.path_objective is None:
-            return said
+            return text
         near = sum(one <= (1.0 + NEAR) * self.path_objective for one in self.objectives)
-        said += (
+        text += (
             f" The path's model has {self.path_objective:.6g}; {near:,} of the starts end at most "
             f"{NEAR:.0%} above it."
         )
         worse = " The others ended in worse optima, and say little about the path's model."
-        return said + (worse if near < len(self.objectives) else "")
+        return text + (worse if near < len(self.objectives) else "")
 
 
 def stability_selection(
@@ -212,12 +212,16 @@ def stability_selection(
             chosen.update(found)
             taken += len(found)
     n_halves = 2 * n_pairs
-    shares = sorted(
-        ((one, count / n_halves) for one, count in chosen.items()), key=lambda e: (-e[1], e[0])
-    )
     return Stability(
-        q, n_halves, threshold, total, q * q / (room * total), taken / n_halves, dict(shares)
-    )
+        q, n_halves, threshold, total, q * q / (room * total), taken / n_halves,
+        _frequencies(chosen, n_halves),
+    )  # fmt: skip
+
+
+def _frequencies(chosen: Counter[Combination], fits: int) -> dict[Combination, float]:
+    """Return the share of the fits that chose each, the most frequent first."""
+    shares = [(one, count / fits) for one, count in chosen.items()]
+    return dict(sorted(shares, key=lambda entry: (-entry[1], entry[0])))
 
 
 def _balanced(rows: PathRows, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -241,10 +245,8 @@ def _strongest(
             clone(estimator).set_params(random_state=int(rng.integers(2**31 - 1))), X, y,
             n_gammas=STEPS, ratio=LOWEST, refit=False, restarts=0, most=q - 1,
         )  # fmt: skip
-    except InputError as error:
-        if "leaves nothing" in str(error):  # these rows are explained without any
-            return []
-        raise
+    except NothingToSelect:  # these rows are explained without any
+        return []
     weights = path.points[-1].weights
     found = list(weights)
     if len(found) > q:
@@ -306,7 +308,4 @@ def several_starts(
         found = list(rows.weights_of([P[:, back] for P in model.P_]))
         counts.append(len(found))
         chosen.update(found)
-    shares = sorted(
-        ((one, count / n_starts) for one, count in chosen.items()), key=lambda e: (-e[1], e[0])
-    )
-    return Starts(tuple(objectives), tuple(counts), dict(shares))
+    return Starts(tuple(objectives), tuple(counts), _frequencies(chosen, n_starts))

@@ -11,19 +11,11 @@ RESTLESS = 5  # epochs without progress after which a solver that may rise has c
 
 
 class StoppingRule:
-    """Stop when an epoch lowers the objective by less than a share of it.
+    """Stop when an epoch lowers the objective by less than the share `tol` of it.
 
-    Parameters
-    ----------
-    start, trivial : float
-        The objective at the start, and that of a model of zeros.
-    tol : float ≥ 0
-    monotone : bool
-        Whether the solver's objective never rises: then one epoch without progress is enough, else five
-        in a row.
+    `start` and `trivial` are the objective at the start, and that of a model of zeros. `monotone`: the
+    solver's objective never rises, and one epoch without progress is enough, else five in a row.
 
-    Examples
-    --------
     >>> rule = StoppingRule(start=2.0, trivial=2.0, tol=0.1, monotone=True)
     >>> rule.converged(1.0), rule.converged(0.99)
     (False, True)

@@ -7,24 +7,23 @@ is chosen and the learning curve measured, on the third the chosen model is meas
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
 from recsys.errors import InputError, counted
 from recsys.fm.combinations import pairs_together, strongest
 from recsys.fm.findings import Epoch, Grid, Interaction, Single, Step, Study
+from recsys.fm.path import quiet
 from recsys.fm.penalties import as_penalty
 from recsys.fm.problem import LEAST_OF_CLASS, Problem
 from recsys.fm.study_settings import ALL_SUBSETS, ALPHA, ORDERS, StudySettings, make_estimator
 from recsys.utils.progress import listening, report, within
 
-__all__ = ["StudyRun", "metric_value", "study"]
+__all__ = ["Predict", "StudyRun", "metric_value", "study"]
 
 TINY = 1e-6  # weights up to it, of log-odds or standard deviations, count as none
 REFIT_EPOCHS = 10
@@ -36,6 +35,7 @@ MIDDLE = (0.05, 0.95)
 AUC, RMSE = "AUC", "RMSE"
 
 Progress = Callable[[str, float, int], None]
+Predict = Callable[[Any], NDArray[np.float64]]
 
 
 def study(problem: Problem, settings: StudySettings, progress: Progress | None = None) -> Study:
@@ -68,15 +68,9 @@ def study(problem: Problem, settings: StudySettings, progress: Progress | None =
 
 
 class StudyRun:
-    """One study: its parts of the rows, and how far it is.
+    """One study: its parts of the rows (`fit`, `choose`, `measure`), and how far it is.
 
-    Attributes
-    ----------
-    fit, choose, measure : (rows,) int64
-    X : (fit rows, features) CSR
-    z : (fit rows,) float64
-        0 and 1, or numbers in standard deviations `unit` from `centre`.
-    metric : "AUC" or "RMSE"
+    `z`, of the fit's rows, is 0 and 1, or numbers in standard deviations `unit` from `centre`.
     """
 
     def __init__(self, problem: Problem, settings: StudySettings) -> None:
@@ -165,7 +159,7 @@ class StudyRun:
             curve: list[Epoch] = []
             text = f"regularization strength {strength:g}, {len(steps) + 1} of {len(strengths)}"
             self._fit(model, settings.epochs, text, curve)
-            value = self._metric_value(model, self.choose)
+            value = self.metric_of(self.predictor(model), self.choose)
             steps.append(Step(strength, *self._used(model), value))
             if strength == given or (given is None and sign * value >= best[0]):  # of equals the last
                 best = (sign * value, model, curve)
@@ -175,15 +169,14 @@ class StudyRun:
         """Fit on the rows to fit, and keep a curve where one is wanted."""
         if curve is not None:
 
-            def told(epoch: int, objective: float) -> None:
-                value = self._metric_value(model, self.choose)
+            def record(epoch: int, objective: float) -> None:
+                value = self.metric_of(self.predictor(model), self.choose)
                 curve.append(Epoch(epoch, float(objective), value))
                 report(f"epoch {epoch}, {self.metric} {value:.4g}", epoch, epochs)
 
-            model.set_params(callback=told)
+            model.set_params(callback=record)
         model.set_params(max_iter=epochs)
-        with within(text, self.done, self.total, epochs), warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # `stopped_` says it
+        with within(text, self.done, self.total, epochs), quiet():  # `stopped_` says it
             model.fit(self.X, self.z)
         model.set_params(callback=None)
         self.done += epochs
@@ -224,18 +217,21 @@ class StudyRun:
         """Return scores in the target's units; of classes as they are."""
         return scores if self.classes else scores * self.unit + self.centre
 
-    def _scores(self, model: Any, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        if self.classes:
-            return np.asarray(model.decision_function(self.problem.X[rows]))
-        return self.in_units(np.asarray(model.predict(self.problem.X[rows])))
+    def predictor(self, model: Any) -> Predict:
+        """Return the method of a fitted estimator that scores rows."""
+        predict: Predict = model.decision_function if self.classes else model.predict
+        return predict
 
-    def _metric_value(self, model: Any, rows: NDArray[np.int64]) -> float:
-        return metric_value(self.metric, self.problem.y[rows], self._scores(model, rows))
+    def metric_of(self, predict: Predict, rows: NDArray[np.int64]) -> float:
+        """Return the metric of a scoring function on some rows of the problem."""
+        scores = self.in_units(np.asarray(predict(self.problem.X[rows])))
+        return metric_value(self.metric, self.problem.y[rows], scores)
 
     def _gain(self, model: Any) -> tuple[float, float, float, float, float, float]:
         """Return metric values on the test rows: model, without products, base; then the gain."""
         rows = self.measure
-        y, ours = self.problem.y[rows], self._scores(model, rows)
+        y = self.problem.y[rows]
+        ours = self.in_units(np.asarray(self.predictor(model)(self.problem.X[rows])))
         theirs = self._without_products()
         values = [metric_value(self.metric, y, scores) for scores in (ours, theirs)]
         base = 0.5 if self.metric == AUC else metric_value(RMSE, y, np.full(len(y), self.centre))
@@ -260,11 +256,10 @@ class StudyRun:
         n = len(self.fit)
         if self.classes:
             linear = LogisticRegression(C=1.0 / (ALPHA * n), max_iter=1000)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)
+            with quiet():
                 return np.asarray(linear.fit(self.X, self.z).decision_function(rows))
         found = Ridge(alpha=ALPHA * n).fit(self.X, self.z)
-        return np.asarray(found.predict(rows)) * self.unit + self.centre
+        return self.in_units(np.asarray(found.predict(rows)))
 
     # ---- what the model says
 
@@ -371,10 +366,10 @@ def _parts(
         strata = [np.arange(size)]
     else:
         strata = [np.flatnonzero(problem.y == value) for value in (0.0, 1.0)]
-        for members, told in zip(strata, problem.classes, strict=True):
+        for members, label in zip(strata, problem.classes, strict=True):
             if len(members) < LEAST_OF_CLASS:
                 raise InputError(
-                    f"{problem.name}: class {told[:40]!r} of {problem.target!r} has "
+                    f"{problem.name}: class {label[:40]!r} of {problem.target!r} has "
                     f"{counted(len(members), 'row')}; at least {LEAST_OF_CLASS} are needed"
                 )
     parts: list[list[NDArray[np.int64]]] = [[], [], []]

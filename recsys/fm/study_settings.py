@@ -18,14 +18,9 @@ from recsys.multilinear.losses import LOSSES
 from recsys.utils.validation import check_choice, check_integer, check_real
 
 __all__ = [
-    "ALL_SUBSETS",
-    "ALPHA",
-    "MODELS",
-    "ORDERS",
-    "StudySettings",
-    "make_estimator",
-    "strength_parameters",
-]
+    "ALL_SUBSETS", "ALPHA", "FM", "HOFM", "MODELS", "ORDERS", "SPARSE_FM", "StudySettings",
+    "make_estimator", "strength_parameters",
+]  # fmt: skip
 
 FM, HOFM, ALL_SUBSETS, SPARSE_FM = MODELS = ("fm", "hofm", "all-subsets", "sparse-fm")
 ORDERS = (2, 3)  # whose interactions are listed

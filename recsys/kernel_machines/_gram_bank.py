@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.multiclass import type_of_target
 
-from recsys.errors import InputError
 from recsys.kernels import make_kernel
 from recsys.kernels.custom import as_kernel
 from recsys.kernels.propositional import Expression
@@ -18,47 +16,16 @@ from recsys.utils.memory import free_memory
 
 
 def resolve(kernel: Any, params: dict[str, Any] | None = None) -> Callable[..., NDArray[np.float64]]:
-    """Return a callable (X, Z, normalize) for a name, a Kernel, an Expression or a callable.
-
-    Raises
-    ------
-    InputError
-        If it is none of these, or the name or a parameter is unknown.
-    """
+    """Return a callable (X, Z, normalize) for a name, a Kernel, an Expression or a callable."""
     if isinstance(kernel, str):
         return make_kernel(kernel, **(params or {}))
     return kernel if isinstance(kernel, Expression) else as_kernel(kernel)
 
 
-def two_classes(y: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return the two labels, sorted, and each row's position in them.
-
-    Raises
-    ------
-    InputError
-        If there are not exactly two.
-    """
-    kind = type_of_target(y, input_name="y", raise_unknown=True)
-    if kind not in ("binary", "multiclass"):
-        raise InputError(f"Unknown label type: {kind}. y must hold two classes")
-    classes, codes = np.unique(np.asarray(y), return_inverse=True)
-    if len(classes) > 2:
-        raise InputError(f"Only binary classification is supported. The type of the target is {kind}.")
-    if len(classes) < 2:
-        raise InputError("y must hold two classes, and has 1 class")
-    return classes, codes
-
-
 class Bank:
-    """Gram matrices of one size, in memory while they fit and in a temporary file beyond.
+    """Gram matrices of one size, taken one by one: in memory, or beyond `max_bytes` in a temporary file.
 
-    Parameters
-    ----------
-    grams : iterable of (rows, rows) arrays
-        Taken one by one, so that no more than one is held besides the bank.
-    count, rows : int
-    max_bytes : int, optional
-        Half of the free memory when not given.
+    `max_bytes` is half of the free memory by default.
     """
 
     def __init__(

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from recsys.errors import InputError
-from recsys.kernel_machines._gram_bank import resolve, two_classes
+from recsys.kernel_machines._gram_bank import resolve
 from recsys.kernels.expressiveness import margin_program
+from recsys.utils.docstrings import documented
 from recsys.utils.features import checked_rows
+from recsys.utils.two_classes import TwoClassMixin, two_classes
 from recsys.utils.validation import check_real
 
 
-class KOMD(ClassifierMixin, BaseEstimator):
-    """Kernel optimisation of the margin distribution, for two classes.
-
-    min (1 − λ) γᵀYKYγ + λ‖γ‖² over weights γ ≥ 0 that sum to 1 in each class: λ = 0 is the
-    hard-margin SVM, λ = 1 compares the classes' centroids.
+class KernelMachine(TwoClassMixin, BaseEstimator):
+    """Base of the machines on one kernel.
 
     Parameters
     ----------
-    regularization : float in 0…1
-        λ.
     kernel : "precomputed", str, Kernel, Expression or callable
         A name of `recsys.kernels.list_kernels()`; these binarise their input at > 0. A
         callable takes two matrices of real rows.
@@ -44,71 +42,22 @@ class KOMD(ClassifierMixin, BaseEstimator):
         γ, signed by class.
     intercept_ : float
         Threshold half-way between the hulls' nearest points.
-    margin_ : float
-        ‖w‖, at λ = 0 the distance of the hulls.
     gap_ : float
         Certified bound on the objective's distance from its optimum.
-
-    Notes
-    -----
-    Source: Polato's thesis, 4.3.3.
-
-    Examples
-    --------
-    >>> from recsys.datasets import load_table
-    >>> table = load_table("monks-1")
-    >>> from recsys.kernel_machines import KOMD
-    >>> model = KOMD(regularization=0.0, kernel="mdnf-sum", kernel_params={"d": 3, "c": 2})
-    >>> float(model.fit(table.X, table.y).score(table.X, table.y))
-    1.0
     """
 
-    def __init__(
-        self, regularization: float = 0.1, kernel: Any = "linear", kernel_params: dict | None = None,
-        normalize: bool = True, tol: float = 1e-8,
-    ) -> None:  # fmt: skip
-        self.regularization = regularization
-        self.kernel = kernel
-        self.kernel_params = kernel_params
-        self.normalize = normalize
-        self.tol = tol
-
-    def fit(self, X: ArrayLike, y: ArrayLike) -> KOMD:
-        """Fit on vectors, or on a square Gram matrix if the kernel is precomputed.
-
-        Raises
-        ------
-        InputError
-            If a parameter is out of range, or y does not hold two classes.
-        """
-        lam = check_real("regularization", self.regularization, 0.0, 1.0)
-        check_real("tol", self.tol, 0.0, open_low=True)
-        X, y = checked_rows(self, X, y, dtype="numeric", accept_sparse="csr")
-        self.classes_, codes = two_classes(y)
-        K = self._gram(X, None)
-        sign = np.where(codes == 1, 1.0, -1.0)
-        if lam == 1.0:
-            gamma, self.gap_ = np.where(sign > 0, 1 / (sign > 0).sum(), 1 / (sign < 0).sum()), 0.0
-        else:
-            solved = margin_program(K, codes, ridge=lam / (1.0 - lam), tol=self.tol)
-            gamma, self.gap_ = solved.weights, solved.gap
-        self.dual_ = sign * gamma
-        image = K @ self.dual_
-        self.intercept_ = float(0.5 * (gamma @ image))
-        self.margin_ = float(np.sqrt(max(self.dual_ @ image, 0.0)))
-        self.X_fit_ = None if self._precomputed else X
-        return self
+    kernel: Any
+    kernel_params: dict | None
+    normalize: bool
+    dual_: Any
+    intercept_: float
+    X_fit_: Any
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return ⟨w, φ(x)⟩ − b: above 0 for the second class."""
         check_is_fitted(self)
         X = checked_rows(self, X, dtype="numeric", accept_sparse="csr", reset=False)
         return self._gram(X, self.X_fit_) @ self.dual_ - self.intercept_
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the class of each row."""
-        above = self.decision_function(X) > 0
-        return self.classes_[above.astype(int)]
 
     @property
     def _precomputed(self) -> bool:
@@ -124,7 +73,71 @@ class KOMD(ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn: two classes, pairwise where precomputed."""
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.input_tags.sparse = True
         tags.input_tags.pairwise = self._precomputed
         return tags
+
+
+@documented
+@dataclass(eq=False, repr=False)
+class KOMD(KernelMachine):
+    """Kernel optimisation of the margin distribution, for two classes.
+
+    min (1 − λ) γᵀYKYγ + λ‖γ‖² over weights γ ≥ 0 that sum to 1 in each class: λ = 0 is the
+    hard-margin SVM, λ = 1 compares the classes' centroids.
+
+    Parameters
+    ----------
+    regularization : float in 0…1
+        λ.
+
+    Attributes
+    ----------
+    margin_ : float
+        ‖w‖, at λ = 0 the distance of the hulls.
+
+    Notes
+    -----
+    Source: Polato's thesis, 4.3.3.
+
+    Examples
+    --------
+    >>> from recsys.datasets import load_table
+    >>> table = load_table("monks-1")
+    >>> from recsys.kernel_machines import KOMD
+    >>> model = KOMD(regularization=0.0, kernel="mdnf-sum", kernel_params={"d": 3, "c": 2})
+    >>> float(model.fit(table.X, table.y).score(table.X, table.y))
+    1.0
+    """
+
+    regularization: float = 0.1
+    kernel: Any = "linear"
+    kernel_params: dict | None = None
+    normalize: bool = True
+    tol: float = 1e-8
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> KOMD:
+        """Fit on vectors, or on a square Gram matrix if the kernel is precomputed.
+
+        Raises
+        ------
+        InputError
+            If a parameter is out of range, or y does not hold two classes.
+        """
+        lam = check_real("regularization", self.regularization, 0.0, 1.0)
+        check_real("tol", self.tol, 0.0, open_low=True)
+        X, y = checked_rows(self, X, y, dtype="numeric", accept_sparse="csr")
+        self.classes_ = two_classes(y)
+        codes = (y == self.classes_[1]).astype(np.int64)
+        K = self._gram(X, None)
+        sign = np.where(codes == 1, 1.0, -1.0)
+        if lam == 1.0:
+            gamma, self.gap_ = np.where(sign > 0, 1 / (sign > 0).sum(), 1 / (sign < 0).sum()), 0.0
+        else:
+            solved = margin_program(K, codes, ridge=lam / (1.0 - lam), tol=self.tol)
+            gamma, self.gap_ = solved.weights, solved.gap
+        self.dual_ = sign * gamma
+        image = K @ self.dual_
+        self.intercept_ = float(0.5 * (gamma @ image))
+        self.margin_ = float(np.sqrt(max(self.dual_ @ image, 0.0)))
+        self.X_fit_ = None if self._precomputed else X
+        return self

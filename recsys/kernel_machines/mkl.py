@@ -7,20 +7,23 @@ squared ratio R²/ρ² bounds the leave-one-out error. Source: Polato's thesis, 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from recsys.errors import InputError
-from recsys.kernel_machines._gram_bank import Bank, resolve, two_classes
+from recsys.kernel_machines._gram_bank import Bank, resolve
 from recsys.kernel_machines.selection import SOLVER_TOLERANCE, floor, ratio_of, separation
 from recsys.kernels import make_kernel
 from recsys.kernels.expressiveness import margin_program, radius_program
+from recsys.utils.docstrings import documented
 from recsys.utils.features import checked_rows
+from recsys.utils.two_classes import TwoClassMixin, two_classes
 from recsys.utils.validation import check_integer, check_real
 
 # Soft margins are as small as 4/rows, of which this is still a small share.
@@ -30,12 +33,31 @@ SOFT_TOLERANCE = 1e-9
 SUFFICIENT = 0.25
 
 
-class _Combination(ClassifierMixin, BaseEstimator):
-    """Base of the estimators: kernels to Gram matrices, weights to a hard-margin machine."""
+@dataclass(eq=False, repr=False)
+class _Combination(TwoClassMixin, BaseEstimator):
+    """Base of the estimators: kernels to Gram matrices, weights to a hard-margin machine.
 
-    kernels: Any
-    normalize: bool
-    identity: bool
+    Parameters
+    ----------
+    kernels : list of kernels, "precomputed", or None
+        Names, Kernels, Expressions or callables; mC of every degree when not given.
+    normalize : bool
+        Scale each to unit diagonal.
+    identity : bool
+        Add the identity as one more kernel, so that the data are separable (9.18).
+
+    Attributes
+    ----------
+    weights_ : (kernels,) float64
+        That of the identity last.
+    margin_, radius_, ratio_ : float
+        ρ, R and R²/(rows·ρ²) on the training rows; the ratio is infinite where the combination
+        does not separate the classes.
+    """
+
+    kernels: Any = None
+    normalize: bool = True
+    identity: bool = True
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Any:
         """Learn the weights and the machine.
@@ -56,8 +78,8 @@ class _Combination(ClassifierMixin, BaseEstimator):
         codes = self._codes
         if self.identity:
             grams.append(lambda: np.eye(rows))
-        whole = self._precomputed and isinstance(X, np.ndarray) and not self.identity
-        source: Any = X if whole else (make() for make in grams)
+        as_it_is = self._precomputed and isinstance(X, np.ndarray) and not self.identity
+        source: Any = X if as_it_is else (make() for make in grams)
         bank = Bank(source, len(grams), rows)
         try:
             self.weights_ = self._learn(bank, codes)
@@ -97,11 +119,6 @@ class _Combination(ClassifierMixin, BaseEstimator):
                 out += weight * (part @ self.dual_)
         return out - self.intercept_
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the class of each row."""
-        above = self.decision_function(X) > 0
-        return self.classes_[above.astype(int)]
-
     def _check_parameters(self) -> None:
         """Refuse parameters out of range."""
 
@@ -139,37 +156,16 @@ class _Combination(ClassifierMixin, BaseEstimator):
         return [make_kernel("mc", degree=d) for d in range(1, most + 1)]
 
     def _set_classes(self, y: Any, rows: int) -> None:
-        self.classes_, self._codes = two_classes(y)
-        if len(self._codes) != rows:
-            raise InputError(f"y has {len(self._codes)} entries for {rows} rows")
-
-    def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn: two classes."""
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.input_tags.sparse = True
-        return tags
+        self.classes_ = two_classes(y)
+        if len(y) != rows:
+            raise InputError(f"y has {len(y)} entries for {rows} rows")
+        self._codes = (y == self.classes_[1]).astype(np.int64)
 
 
+@documented
+@dataclass(eq=False, repr=False)
 class AverageMKL(_Combination):
     """The mean of the kernels: the baseline that is hard to beat.
-
-    Parameters
-    ----------
-    kernels : list of kernels, "precomputed", or None
-        Names, Kernels, Expressions or callables; mC of every degree when not given.
-    normalize : bool
-        Scale each to unit diagonal.
-    identity : bool
-        Add the identity as one more kernel, so that the data are separable (9.18).
-
-    Attributes
-    ----------
-    weights_ : (kernels,) float64
-        That of the identity last.
-    margin_, radius_, ratio_ : float
-        ρ, R and R²/(rows·ρ²) on the training rows; the ratio is infinite where the combination
-        does not separate the classes.
 
     Examples
     --------
@@ -181,15 +177,12 @@ class AverageMKL(_Combination):
     array([0.33, 0.33, 0.33])
     """
 
-    def __init__(self, kernels: Any = None, normalize: bool = True, identity: bool = True) -> None:
-        self.kernels = kernels
-        self.normalize = normalize
-        self.identity = identity
-
     def _learn(self, bank: Bank, codes: NDArray[np.int64]) -> NDArray[np.float64]:
         return np.full(len(bank), 1.0 / len(bank))
 
 
+@documented
+@dataclass(eq=False, repr=False)
 class EasyMKL(_Combination):
     """EasyMKL: weights proportional to each kernel's part in the margin of their sum.
 
@@ -198,22 +191,8 @@ class EasyMKL(_Combination):
 
     Parameters
     ----------
-    kernels : list of kernels, "precomputed", or None
-        Names, Kernels, Expressions or callables; mC of every degree when not given.
-    normalize : bool
-        Scale each to unit diagonal.
-    identity : bool
-        Add the identity as one more kernel, so that the data are separable (9.18).
     regularization : float in 0…1
         λ of the machine on the sum.
-
-    Attributes
-    ----------
-    weights_ : (kernels,) float64
-        That of the identity last.
-    margin_, radius_, ratio_ : float
-        ρ, R and R²/(rows·ρ²) on the training rows; the ratio is infinite where the combination
-        does not separate the classes.
 
     Notes
     -----
@@ -229,17 +208,7 @@ class EasyMKL(_Combination):
     array([0.05, 0.64, 0.31])
     """
 
-    def __init__(
-        self,
-        kernels: Any = None,
-        normalize: bool = True,
-        identity: bool = True,
-        regularization: float = 0.1,
-    ) -> None:
-        self.kernels = kernels
-        self.normalize = normalize
-        self.identity = identity
-        self.regularization = regularization
+    regularization: float = 0.1
 
     def _check_parameters(self) -> None:
         check_real("regularization", self.regularization, 0.0, 1.0)
@@ -257,94 +226,33 @@ class EasyMKL(_Combination):
         return _shares(bank.quadratic(sign * gamma)[0])
 
 
-class GRAM(_Combination):
-    """GRAM: gradient descent on the exact radius-margin ratio R²/ρ² of the combination.
-
-    Weights are a softmax of β. A step that does not lower the ratio by a quarter of what its gradient
-    promises is taken back and halved; one that does lets the next be twice as long.
+@dataclass(eq=False, repr=False)
+class _Descent(_Combination):
+    """Base of those whose weights, a softmax of β, are found by gradient descent.
 
     Parameters
     ----------
-    kernels : list of kernels, "precomputed", or None
-        Names, Kernels, Expressions or callables; mC of every degree when not given.
-    normalize : bool
-        Scale each to unit diagonal.
-    identity : bool
-        Add the identity as one more kernel, so that the data are separable (9.18).
     learning_rate : float > 0
         First η.
-    tol : float > 0
-        Stop when three steps in a row lower the ratio by less than this share of it.
     max_iter : int ≥ 1
         Most steps, those taken back included.
 
     Attributes
     ----------
-    weights_ : (kernels,) float64
-        That of the identity last.
-    margin_, radius_, ratio_ : float
-        ρ, R and R²/(rows·ρ²) on the training rows; the ratio is infinite where the combination
-        does not separate the classes.
-    ratios_ : list of float
-        R²/(rows·ρ²) after each accepted step, the first for equal weights.
-    gap_ : float
-        Certified bound on the share by which the ratio exceeds its minimum over all weights.
     n_iter_ : int
         Steps tried.
     stopped_ : "tolerance", "step" or "max_iter"
         Why it ended; "step" when no step, however short, lowered the ratio enough, or it is infinite.
-
-    Notes
-    -----
-    Source: Polato's thesis, Algorithm 9.1, whose line 12 should descend; 9.2.2 for kernels
-    that are not normalised.
-
-    Examples
-    --------
-    >>> from recsys.datasets import load_table
-    >>> table = load_table("monks-1")
-    >>> from recsys.kernel_machines import GRAM
-    >>> model = GRAM(["linear", "mdnf"]).fit(table.X, table.y)
-    >>> model.weights_.round(2)
-    array([0., 1., 0.])
     """
 
-    def __init__(
-        self, kernels: Any = None, normalize: bool = True, identity: bool = True,
-        learning_rate: float = 1.0, tol: float = 1e-6, max_iter: int = 1000,
-    ) -> None:  # fmt: skip
-        self.kernels = kernels
-        self.normalize = normalize
-        self.identity = identity
-        self.learning_rate = learning_rate
-        self.tol = tol
-        self.max_iter = max_iter
+    learning_rate: float = 1.0
+    tol: float = 1e-6
+    max_iter: int = 1000
 
     def _check_parameters(self) -> None:
         check_real("learning_rate", self.learning_rate, 0.0, open_low=True)
         check_real("tol", self.tol, 0.0, open_low=True)
         check_integer("max_iter", self.max_iter, 1)
-
-    def _learn(self, bank: Bank, codes: NDArray[np.int64]) -> NDArray[np.float64]:
-        own = bank.diagonals()
-
-        def parts(mu: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            K = bank.combine(mu)
-            alpha, solved = _radius(K).weights, _margin(K, codes)
-            sign = np.where(codes == 1, 1.0, -1.0)
-            inner, squares = bank.quadratic(alpha, sign * solved.weights)
-            return own @ alpha - inner, squares
-
-        least = floor(bank.combine(np.full(len(bank), 1.0 / len(bank))))
-        gains: list[float] = []
-
-        def done(gain: float) -> bool:
-            gains.append(gain)
-            return len(gains) >= 3 and max(gains[-3:]) < self.tol
-
-        mu, ratios = self._descend(parts, len(bank), least, done)
-        self.ratios_ = [ratio / len(codes) for ratio in ratios]
-        return mu
 
     def _descend(
         self, parts: Any, count: int, least: float, done: Callable[[float], bool]
@@ -393,7 +301,67 @@ class GRAM(_Combination):
         return mu, ratios
 
 
-class RMKL(GRAM):
+@documented
+@dataclass(eq=False, repr=False)
+class GRAM(_Descent):
+    """GRAM: gradient descent on the exact radius-margin ratio R²/ρ² of the combination.
+
+    Weights are a softmax of β. A step that does not lower the ratio by a quarter of what its gradient
+    promises is taken back and halved; one that does lets the next be twice as long.
+
+    Parameters
+    ----------
+    tol : float > 0
+        Stop when three steps in a row lower the ratio by less than this share of it.
+
+    Attributes
+    ----------
+    ratios_ : list of float
+        R²/(rows·ρ²) after each accepted step, the first for equal weights.
+    gap_ : float
+        Certified bound on the share by which the ratio exceeds its minimum over all weights.
+
+    Notes
+    -----
+    Source: Polato's thesis, Algorithm 9.1, whose line 12 should descend; 9.2.2 for kernels
+    that are not normalised.
+
+    Examples
+    --------
+    >>> from recsys.datasets import load_table
+    >>> table = load_table("monks-1")
+    >>> from recsys.kernel_machines import GRAM
+    >>> model = GRAM(["linear", "mdnf"]).fit(table.X, table.y)
+    >>> model.weights_.round(2)
+    array([0., 1., 0.])
+    """
+
+    def _learn(self, bank: Bank, codes: NDArray[np.int64]) -> NDArray[np.float64]:
+        own = bank.diagonals()
+        sign = np.where(codes == 1, 1.0, -1.0)
+
+        def parts(mu: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+            K = bank.combine(mu)
+            alpha = _radius(K).weights
+            gamma = margin_program(K, codes, tol=SOLVER_TOLERANCE).weights
+            inner, squares = bank.quadratic(alpha, sign * gamma)
+            return own @ alpha - inner, squares
+
+        least = floor(bank.combine(np.full(len(bank), 1.0 / len(bank))))
+        gains: list[float] = []
+
+        def done(gain: float) -> bool:
+            gains.append(gain)
+            return len(gains) >= 3 and max(gains[-3:]) < self.tol
+
+        mu, ratios = self._descend(parts, len(bank), least, done)
+        self.ratios_ = [ratio / len(codes) for ratio in ratios]
+        return mu
+
+
+@documented
+@dataclass(eq=False, repr=False)
+class RMKL(_Descent):
     """R-MKL: the soft-margin L2-SVM with the radius in its penalty, minimised over the weights.
 
     min over μ of J(μ) = max Σα_i − ½ αᵀY(Σ_r μ_r K_r + (Σ_r μ_r R_r²/C) I)Yα over α ≥ 0 with
@@ -402,37 +370,21 @@ class RMKL(GRAM):
 
     Parameters
     ----------
-    kernels : list of kernels, "precomputed", or None
-        Names, Kernels, Expressions or callables; mC of every degree when not given.
-    normalize : bool
-        Scale each to unit diagonal.
-    identity : bool
-        Add the identity as one more kernel, so that the data are separable (9.18).
-    learning_rate : float > 0
-        First η.
     tol : float > 0
         Stop when J is certified to be within this share of its minimum.
-    max_iter : int ≥ 1
-        Most steps, those taken back included.
     C : float > 0
         Price of slack, by which the squared radius is divided.
 
     Attributes
     ----------
-    weights_ : (kernels,) float64
-        That of the identity last.
     margin_, radius_, ratio_ : float
         ρ, R and R²/(rows·ρ²) of Σ μ_r K_r and a hard margin on the training rows, as those of
         the other machines; the ratio is infinite where the combination
         does not separate the classes.
-    n_iter_ : int
-        Steps tried.
     objectives_ : list of float
         J after each accepted step, the first for equal weights.
     gap_ : float
         Certified bound on the share by which J exceeds its minimum.
-    stopped_ : "tolerance", "step" or "max_iter"
-        Why it ended.
 
     Notes
     -----
@@ -453,12 +405,8 @@ class RMKL(GRAM):
     array([0., 1., 0.])
     """
 
-    def __init__(
-        self, kernels: Any = None, normalize: bool = True, identity: bool = True,
-        learning_rate: float = 1.0, tol: float = 1e-5, max_iter: int = 1000, C: float = 1.0,
-    ) -> None:  # fmt: skip
-        super().__init__(kernels, normalize, identity, learning_rate, tol, max_iter)
-        self.C = C
+    tol: float = 1e-5
+    C: float = 1.0
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -477,10 +425,6 @@ class RMKL(GRAM):
 
         mu, self.objectives_ = self._descend(parts, len(bank), 0.0, lambda _: self.gap_ <= self.tol)
         return mu
-
-
-def _margin(K: NDArray[np.float64], codes: NDArray[np.int64]) -> Any:
-    return margin_program(K, codes, tol=SOLVER_TOLERANCE)
 
 
 def _radius(K: NDArray[np.float64]) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,31 +12,25 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 
 from recsys.errors import InputError
-from recsys.kernel_machines._gram_bank import two_classes
-from recsys.kernel_machines.komd import KOMD
+from recsys.kernel_machines.komd import KernelMachine
 from recsys.kernels.expressiveness import margin_program
+from recsys.utils.docstrings import documented
 from recsys.utils.features import checked_rows
+from recsys.utils.two_classes import two_classes
 from recsys.utils.validation import check_integer, check_real
 
 COSTS = tuple(2.0**k for k in range(-5, 11, 3))
 
 
-class SoftMarginSVM(KOMD):
+@documented
+@dataclass(eq=False, repr=False)
+class SoftMarginSVM(KernelMachine):
     """The L2-SVM: the margin of K + I/C, with C the best of several by cross-validated AUC.
 
     Parameters
     ----------
     C : float > 0, or sequence of them
         Several are compared by stratified cross-validation on the training rows.
-    kernel : "precomputed", str, Kernel, Expression or callable
-        A name of `recsys.kernels.list_kernels()`; these binarise their input at > 0. A
-        callable takes two matrices of real rows.
-    kernel_params : dict, optional
-        For a kernel given by name.
-    normalize : bool
-        Scale the kernel to unit diagonal; not applied to precomputed ones.
-    tol : float > 0
-        Residual of the optimality conditions, relative to the kernel's mean diagonal.
     folds : int ≥ 2
         No more than the rows of the smaller class; with a single row there the middle C is used.
     random_state : int
@@ -46,15 +41,8 @@ class SoftMarginSVM(KOMD):
         The one used.
     validation_auc_ : dict of float to float
         Mean AUC of each C that was compared.
-    classes_ : (2,)
-    dual_ : (rows,) float64
-        γ, signed by class.
-    intercept_ : float
-        Threshold half-way between the hulls' nearest points.
     margin_ : float
         The distance of the hulls under K + I/C.
-    gap_ : float
-        Certified bound on the objective's distance from its optimum.
 
     Notes
     -----
@@ -70,18 +58,13 @@ class SoftMarginSVM(KOMD):
     1.0
     """
 
-    def __init__(
-        self, C: float | Sequence[float] = COSTS, kernel: Any = "linear",
-        kernel_params: dict | None = None, normalize: bool = True, tol: float = 1e-6, folds: int = 3,
-        random_state: int = 0,
-    ) -> None:  # fmt: skip
-        self.C = C
-        self.kernel = kernel
-        self.kernel_params = kernel_params
-        self.normalize = normalize
-        self.tol = tol
-        self.folds = folds
-        self.random_state = random_state
+    C: float | Sequence[float] = COSTS
+    kernel: Any = "linear"
+    kernel_params: dict | None = None
+    normalize: bool = True
+    tol: float = 1e-6
+    folds: int = 3
+    random_state: int = 0
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> SoftMarginSVM:
         """Choose C and fit on vectors, or on a square Gram matrix if the kernel is precomputed.
@@ -98,7 +81,8 @@ class SoftMarginSVM(KOMD):
         check_real("tol", self.tol, 0.0, open_low=True)
         check_integer("folds", self.folds, 2)
         X, y = checked_rows(self, X, y, dtype="numeric", accept_sparse="csr")
-        self.classes_, codes = two_classes(y)
+        self.classes_ = two_classes(y)
+        codes = (y == self.classes_[1]).astype(np.int64)
         K = self._gram(X, None)
         self.validation_auc_ = self._validated(K, codes, costs) if len(costs) > 1 else {}
         scores = self.validation_auc_

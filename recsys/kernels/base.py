@@ -231,13 +231,7 @@ def _null(plan: Plan, sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 
 def binary_rows(X: ArrayLike, name: str) -> sp.csr_matrix:
-    """Return X as a CSR matrix of int32 ones where X is above 0, with sorted indices.
-
-    Raises
-    ------
-    InputError
-        If X is not two-dimensional and numeric, or holds NaN or infinity.
-    """
+    """Return X as a CSR matrix of int32 ones where X is above 0, with sorted indices."""
     given: Any = native(X if sp.issparse(X) else np.atleast_2d(as_array(name, X)))
     if given.dtype.kind not in "biuf":
         raise InputError(f"{name} has dtype {given.dtype}; real numbers are needed")

@@ -7,7 +7,7 @@ are compiled for it once in a process, and are not kept on disk.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import astuple, dataclass, is_dataclass
+from dataclasses import astuple, dataclass
 from functools import cache
 from typing import Any, ClassVar
 
@@ -65,7 +65,7 @@ class CountKernel(Kernel):
     ) -> NDArray[np.float64]:
         if type(self).value_of_counts is None:
             raise InputError(f"kernel {type(self).__name__} must define value_of_counts")
-        given = np.array(astuple(self) if is_dataclass(self) else (), dtype=np.float64)
+        given = np.array(astuple(self), dtype=np.float64)
         out: NDArray[np.float64] = np.empty(s.shape)
         _filling(type(self).value_of_counts)(s, a, b, n, given, out)
         if not np.isfinite(out).all():
@@ -108,13 +108,7 @@ class CountKernel(Kernel):
 
 @dataclass(frozen=True)
 class FunctionKernel:
-    """A function of two matrices, as scikit-learn's SVC takes it, with the signature of a Kernel.
-
-    Parameters
-    ----------
-    function : callable
-        function(X, Z): (rows of X, rows of Z), of real rows.
-    """
+    """A function of two matrices of real rows, as scikit-learn's SVC takes it, called as a Kernel is."""
 
     function: Callable[..., Any]
 
@@ -154,13 +148,7 @@ class FunctionKernel:
 
 
 def as_kernel(given: Any, params: dict[str, Any] | None = None) -> Any:
-    """Return a Kernel as it is, and the wrapper of a function of two matrices.
-
-    Raises
-    ------
-    InputError
-        If it is neither.
-    """
+    """Return a Kernel as it is, and the wrapper of a function of two matrices."""
     if isinstance(given, type) or not callable(given):
         raise InputError(f"a kernel is a name, a Kernel or a function of two matrices, not {given!r}")
     if params:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.kernels.base import KERNELS, Kernel
+from recsys.kernels.boolean import OneDegree
 from recsys.kernels.plans import AT_EMPTY, CONJUNCTION, LINEAR, POWER, RBF, TANIMOTO, Plan
 from recsys.utils.validation import check_real
 
@@ -91,7 +92,7 @@ class PolynomialKernel(Kernel):
 
 @KERNELS.add("hp")
 @dataclass(frozen=True)
-class HomogeneousPolynomialKernel(Kernel):
+class HomogeneousPolynomialKernel(OneDegree):
     """⟨x, z⟩^degree. A vector without ones is null.
 
     Parameters
@@ -105,12 +106,6 @@ class HomogeneousPolynomialKernel(Kernel):
     array([[9., 4.],
            [4., 4.]])
     """
-
-    degree: int = 2
-
-    def __post_init__(self) -> None:
-        """Refuse a degree that is not an integer of at least 1."""
-        self._keep_integer("degree")
 
     def _check_fits(self, n: int) -> None:
         pass  # any n fits

@@ -45,16 +45,9 @@ class Exact(Protocol):
 class Counting(NamedTuple):
     """Disjunctions over inner features, and conjunctions of these, as `counted` reads them.
 
-    Attributes
-    ----------
-    inner : int
-        Variables of an inner feature, a conjunction; 1 where the features are the variables.
-    up_to : bool
-        Whether `inner` and `d` are upper bounds instead of sizes.
-    d : int
-        Inner features in a disjunction.
-    outer : int
-        Disjunctions in a conjunction; 1 where the disjunctions are the formulas.
+    `inner` variables are in an inner feature, a conjunction (1 where the features are the variables),
+    `d` inner features in a disjunction, and `outer` disjunctions in a conjunction (1 where the
+    disjunctions are the formulas). `up_to`: `inner` and `d` are upper bounds instead of sizes.
     """
 
     inner: int
@@ -64,14 +57,7 @@ class Counting(NamedTuple):
 
 
 def meeting(size: int, x: int, z: int, both: int, d: int) -> int:
-    """Return how many d-subsets of `size` features meet both of two sets, exactly.
-
-    Parameters
-    ----------
-    size, x, z, both : int
-        Features in all, in each set, and in both sets.
-    d : int
-    """
+    """Return how many d-subsets of `size` features meet both of two sets, exactly."""
     return comb(size, d) - comb(size - x, d) - comb(size - z, d) + comb(size - x - z + both, d)
 
 
@@ -79,18 +65,9 @@ def make_whole(
     kernel: Exact, plan: Plan, n: int, counts: NDArray[np.int64], a: NDArray[np.int64],
     b: NDArray[np.int64], out: NDArray[np.float64],
 ) -> None:  # fmt: skip
-    """Replace the raw values of a counting kernel by integers, in place.
+    """Replace the raw values of a counting kernel, right to within a factor of 2, by integers, in place.
 
-    Parameters
-    ----------
-    kernel, plan
-        With `plan.integer`.
-    n : int
-    counts : (rows, others) int64
-        ⟨x,z⟩.
-    a, b : (rows,) and (others,) int64
-    out : (rows, others) float64
-        Raw values to within a factor of 2.
+    `counts` are ⟨x,z⟩, (rows, others), and `a` and `b` the sizes of the vectors.
     """
     near = out < 2.0 * EXACT
     form = kernel.counting()
@@ -122,20 +99,7 @@ def exact_less_one(
     """Return κ(x,z)/√(κ(x,x)κ(z,z)) − 1 of a kernel with `exact`, right to its last digits.
 
     It is (K² − 1)/(1 + K), whose squares are fractions. Each pair of sizes with each overlap is taken
-    once.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    n : int
-    counts : (rows, others) int64
-        ⟨x,z⟩.
-    a, b : (rows,) and (others,) int64
-
-    Returns
-    -------
-    (rows, others) float64
-        −1 for null vectors.
+    once. Null vectors have −1. Arguments are those of `make_whole`.
     """
     less, more = np.minimum(a[:, None], b[None, :]), np.maximum(a[:, None], b[None, :])
     keys, inverse = np.unique((counts * (n + 1) + less) * (n + 1) + more, return_inverse=True)

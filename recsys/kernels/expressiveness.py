@@ -174,13 +174,7 @@ def radius_program(K: ArrayLike, tol: float = TOLERANCE) -> Program:
 
 
 def signs(y: ArrayLike) -> NDArray[np.float64]:
-    """Return +1 for the larger of two labels and −1 for the other.
-
-    Raises
-    ------
-    InputError
-        If there are not two classes.
-    """
+    """Return +1 for the larger of two labels and −1 for the other."""
     labels = np.asarray(y)
     classes = np.unique(labels)
     if labels.ndim != 1 or len(classes) != 2:

@@ -80,14 +80,9 @@ class Plan(NamedTuple):
 class Centre(NamedTuple):
     """The values of each vector that `centred` needs, besides its number of ones.
 
-    Attributes
-    ----------
-    short : (vectors,) float64
-        1 − K(x, reference), accurate to the last digits; 1 for a null vector.
-    missed : (vectors,) float64
-        Share of the disjunctions that the vector does not satisfy; 0 where a kernel has none.
-    dtype : type
-        float32, or float64 where centred values leave the range of float32.
+    `short` is 1 − K(x, reference), accurate to the last digits, 1 for a null vector; `missed` the share
+    of the disjunctions that the vector does not satisfy, 0 where a kernel has none. `dtype` is float32,
+    or float64 where centred values leave the range of float32.
     """
 
     short: NDArray[np.float64]

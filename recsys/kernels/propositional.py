@@ -14,11 +14,10 @@ from math import exp
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from recsys.errors import InputError
-from recsys.kernels.base import binary_rows
+from recsys.kernels.base import overlaps
 from recsys.utils.validation import check_real
 
 # Truth tables as y(0,0), y(0,1), y(1,0), y(1,1), by text form.
@@ -41,12 +40,8 @@ TOKEN = re.compile(r"\s*(<->|<-|->|-/>|</-|[()&|^~!∧∨⊕→←↔↑↓↛�
 class JointStates(NamedTuple):
     """Numbers of features in each joint state in two sets of vectors, and in each state alone.
 
-    Attributes
-    ----------
-    joint : 2 × 2 of (rows, others) arrays
-        joint[x][z]: features that are x in the left vector and z in the right one.
-    left, right : pairs of (rows,) and (others,) arrays
-        Features that are 0, and 1.
+    joint[x][z], (rows, others), counts those that are x in the left vector and z in the right one;
+    `left` and `right` those that are 0, and 1.
     """
 
     joint: Sequence[Sequence[NDArray]]
@@ -112,16 +107,13 @@ class Expression:
         InputError
             If the widths differ, an entry is not finite, or a value leaves float64.
         """
-        A = binary_rows(X, "X")
-        B = A if Z is None else binary_rows(Z, "Z")
-        if A.shape[1] != B.shape[1]:
-            raise InputError(f"X has {A.shape[1]} columns and Z has {B.shape[1]}; they must agree")
-        out = np.empty((A.shape[0], B.shape[0]))
-        block = max(1, BLOCK // max(B.shape[0], 1))
+        n, counts, a, b = overlaps(X, Z)
+        out = np.empty(counts.shape)
+        block = max(1, BLOCK // max(len(b), 1))
         with np.errstate(over="ignore", invalid="ignore"):
-            for start in range(0, A.shape[0], block):
+            for start in range(0, len(a), block):
                 rows = slice(start, start + block)
-                out[rows] = self._block(A[rows], B, normalize)
+                out[rows] = self._block(n, counts[rows], a[rows], b, normalize)
         if not np.isfinite(out).all():
             raise InputError(f"{self} leaves the range of float64 on these vectors: pass normalize=True")
         if normalize and Z is None:
@@ -133,12 +125,13 @@ class Expression:
         cross, left, right = (np.array(v, dtype=object) for v in (s, a, b))
         return int(self._gram(_slots(n, cross, left, right)).joint[1][1][0, 0])
 
-    def _block(self, A: sp.csr_matrix, B: sp.csr_matrix, normalize: bool) -> NDArray[np.float64]:
-        n = A.shape[1]
-        cross = (A @ B.T).toarray().astype(np.float64)
-        a, b = (np.diff(side.indptr).astype(np.float64) for side in (A, B))
+    def _block(
+        self, n: int, counts: NDArray[np.int64], a: NDArray[np.int64], b: NDArray[np.int64],
+        normalize: bool,
+    ) -> NDArray[np.float64]:  # fmt: skip
+        cross, left, right = (part.astype(np.float64) for part in (counts, a, b))
         # Counts as shares of the dimension, which no depth overflows.
-        value = self._gram(_slots(n, cross, a, b, float(n) if normalize else 1.0))
+        value = self._gram(_slots(n, cross, left, right, float(n) if normalize else 1.0))
         both = value.joint[1][1]
         if not normalize:
             return both
@@ -187,15 +180,10 @@ def _slots(n: int, cross: NDArray, a: NDArray, b: NDArray, size: float = 1) -> J
 
 
 def parse(text: str) -> Expression:
-    """Return the expression of a text such as `(a & b) | ~c`.
+    """Return the expression of a text such as `(a & b) | ~c`, or refuse it by the position of a fault.
 
     Operators, from tight to loose: `~`; `&`, `nand`; `^`; `|`, `nor`; `->`, `<-`, `-/>`, `</-`;
     `<->`; also ¬ ∧ ↑ ⊕ ∨ ↓ → ← ↛ ↚ ↔, and the words not, and, xor, or.
-
-    Raises
-    ------
-    InputError
-        If it is no formula; the message names the position.
     """
     if not isinstance(text, str) or len(text) > 10_000:
         raise InputError("a formula is a text of at most 10,000 characters")
@@ -265,19 +253,10 @@ class _Parser:
 def random_expression(decay: float, rng: np.random.Generator, depth: int = 0) -> Expression:
     """Draw an expression by Algorithm 8.1.
 
-    Parameters
-    ----------
-    decay : float ≥ 0
-        At depth t a slot is drawn with probability e^{decay·t} / (1 + e^{decay·t}): the larger,
-        the shorter. As printed this gives 0.9 binary operators on average at 0.7 (half of all
-        draws are a single slot), where the text says five. At depth 40 a slot is always drawn,
-        which the printed algorithm does not do: at small decays it need not end.
-    rng : numpy.random.Generator
-
-    Raises
-    ------
-    InputError
-        If decay is out of range.
+    At depth t a slot is drawn with probability e^{decay·t} / (1 + e^{decay·t}): the larger, the shorter.
+    As printed this gives 0.9 binary operators on average at 0.7 (half of all draws are a single slot),
+    where the text says five. At depth 40 a slot is always drawn, which the printed algorithm does not
+    do: at small decays it need not end.
     """
     check_real("decay", decay, 0.0)
     if depth >= 40 or rng.random() < 1.0 / (1.0 + exp(-min(decay * depth, 700.0))):

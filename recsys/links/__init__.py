@@ -1,6 +1,6 @@
 """Link predictors over two feature matrices and index pairs."""
 
-from recsys.links.base import LINKS, LinkPredictor, make_link_predictor
+from recsys.links.base import LINKS, LinkPredictor, load_link_predictor, make_link_predictor
 from recsys.links.comparison import (
     AucGap,
     LinkComparison,
@@ -27,7 +27,6 @@ from recsys.links.sampling import (
     split_objects,
     split_pairs,
 )
-from recsys.links.serialization import load_link_predictor
 from recsys.links.svm import PairSVM
 
 __all__ = [

@@ -29,14 +29,9 @@ HERE = ("device",)  # parameters of the machine, not of the model
 
 
 class Learned(NamedTuple):
-    """The learned state of a fit for a file; names end in _.
+    """The learned state of a fit for a file: JSON values, and arrays, by names that end in _.
 
-    Attributes
-    ----------
-    scalars : dict
-        JSON values by name.
-    arrays : dict
-        Arrays by name; `x_.0`, `x_.1`, … are those of a list.
+    Arrays `x_.0`, `x_.1`, … are those of a list.
     """
 
     scalars: dict[str, Any]
@@ -56,13 +51,7 @@ def made(name: str, params: dict[str, Any]) -> Any:
 
 
 def write_link_predictor(path: model_file.Target, model: Any) -> None:
-    """Write a fitted predictor.
-
-    Raises
-    ------
-    InputError
-        If its class has no name, its labels are no numbers or text, or the file cannot be written.
-    """
+    """Write a fitted predictor whose class has a name, and whose labels are numbers or text."""
     name = next((name for name in LINKS if LINKS.get(name) is type(model)), None)
     if name is None:
         raise InputError(f"{type(model).__name__} cannot be saved: it is no link predictor with a name")
@@ -73,7 +62,7 @@ def write_link_predictor(path: model_file.Target, model: Any) -> None:
         )
     learned = model._learned()
     state = {
-        "classes_": _told(model.classes_),
+        "classes_": _encoded(model.classes_),
         "n_features_": [int(width) for width in model.n_features_],
         **learned.scalars,
     }
@@ -83,13 +72,7 @@ def write_link_predictor(path: model_file.Target, model: Any) -> None:
 
 @model_file.refuses
 def read_link_predictor(path: model_file.Target, kind: type[Any] = object) -> Any:
-    """Return a saved predictor.
-
-    Raises
-    ------
-    ModelFileError
-        As `load_link_predictor`, or if it is of another kind.
-    """
+    """Return a saved predictor of this kind."""
     manifest, arrays = model_file.read(path)
     file, name = model_file.name_of(path), manifest.get("link_predictor")
     if not isinstance(name, str):
@@ -104,8 +87,8 @@ def read_link_predictor(path: model_file.Target, kind: type[Any] = object) -> An
         model = made(name, manifest["params"])
         _fill(model, Learned(dict(manifest["state"]), dict(arrays)))
     except (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError) as error:
-        told = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise ModelFileError(f"{file} does not describe a link predictor: {told}") from None
+        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise ModelFileError(f"{file} does not describe a link predictor: {reason}") from None
     if not isinstance(model, kind):
         raise ModelFileError(f"{file} holds a {found.__name__}, not a {kind.__name__}")
     return model
@@ -124,7 +107,7 @@ def _fill(model: Any, learned: Learned) -> None:
         raise ValueError(f"{name} belongs to nothing")
 
 
-def _told(classes: NDArray[Any]) -> dict[str, Any]:
+def _encoded(classes: NDArray[Any]) -> dict[str, Any]:
     """Return two labels as JSON has them, with their dtype."""
     name = "str" if classes.dtype.kind == "U" else classes.dtype.name
     values = [str(one) if isinstance(one, str) else one for one in classes.tolist()]
@@ -136,9 +119,9 @@ def _told(classes: NDArray[Any]) -> dict[str, Any]:
     return {"dtype": name, "values": values}
 
 
-def _labels(told: Any) -> NDArray[Any]:
-    """Return the labels that `_told` told."""
-    name, values = told["dtype"], told["values"]
+def _labels(encoded: Any) -> NDArray[Any]:
+    """Return the labels that `_encoded` made JSON of."""
+    name, values = encoded["dtype"], encoded["values"]
     known = isinstance(name, str) and name in LABELS and isinstance(values, list) and len(values) == 2
     if not known or not all(type(one) is LABELS[name] for one in values):
         raise ValueError("classes_ should be two numbers, truth values or texts, and their dtype")
@@ -152,13 +135,7 @@ def _labels(told: Any) -> NDArray[Any]:
 
 
 def taken(learned: Learned, name: str, shape: tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
-    """Take an array out, of this shape and dtype, and finite.
-
-    Raises
-    ------
-    KeyError, ValueError
-        If there is none, or it is another one.
-    """
+    """Take an array out, of this shape and dtype, and finite."""
     array = learned.arrays.pop(name)
     if array.shape != shape or array.dtype != dtype:
         raise ValueError(
@@ -171,13 +148,7 @@ def taken(learned: Learned, name: str, shape: tuple[int, ...], dtype: Any = np.f
 
 
 def taken_csr(learned: Learned, name: str, columns: int) -> sp.csr_matrix:
-    """Take a float64 CSR matrix out, of finite numbers and `columns` columns.
-
-    Raises
-    ------
-    KeyError, ValueError
-        If there is none, or it is another one.
-    """
+    """Take a float64 CSR matrix out, of finite numbers and `columns` columns."""
     shape = learned.scalars.pop(f"{name}.shape")
     matrix = model_file.csr(name, learned.arrays, shape)
     if matrix.shape[0] < 1 or matrix.shape[1] != columns or matrix.dtype != np.float64:
@@ -188,13 +159,7 @@ def taken_csr(learned: Learned, name: str, columns: int) -> sp.csr_matrix:
 
 
 def taken_flag(learned: Learned, name: str) -> bool:
-    """Take a truth value out.
-
-    Raises
-    ------
-    KeyError, ValueError
-        If there is none, or it is none.
-    """
+    """Take a truth value out."""
     value = learned.scalars.pop(name)
     if type(value) is not bool:
         raise ValueError(f"{name} should be true or false")
@@ -202,13 +167,7 @@ def taken_flag(learned: Learned, name: str) -> bool:
 
 
 def taken_number(learned: Learned, name: str) -> float:
-    """Take a finite number out.
-
-    Raises
-    ------
-    KeyError, ValueError
-        If there is none, or it is none.
-    """
+    """Take a finite number out."""
     value = learned.scalars.pop(name)
     if type(value) not in (int, float) or not np.isfinite(value):
         raise ValueError(f"{name} should be a finite number")

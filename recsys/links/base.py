@@ -20,7 +20,7 @@ from recsys.utils.features import as_array, as_labels, check_sample_weight, nati
 
 __all__ = [
     "LINKS", "Learned", "LinkPredictor", "Parts", "Task", "check_symmetric", "check_task",
-    "make_link_predictor",
+    "load_link_predictor", "make_link_predictor",
 ]  # fmt: skip
 
 Array = NDArray[np.float64]
@@ -312,16 +312,39 @@ def make_link_predictor(name: str, /, **params: Any) -> LinkPredictor:
     return model
 
 
-def check_task(
-    A: Any, B: Any, pairs: ArrayLike
-) -> tuple[sp.csr_matrix, sp.csr_matrix, NDArray[np.int64], NDArray[np.int64]]:
-    """Return clean float64 CSR features and the pairs' two index vectors.
+def load_link_predictor(path: model_file.Target) -> LinkPredictor:
+    """Read a link predictor of any kind that `save` wrote; its scores are the same to the bit.
+
+    Parameters
+    ----------
+    path : path, or a file open for reading bytes
 
     Raises
     ------
-    InputError
-        For features that are not finite numbers, or pairs that are not (pairs, 2) indices into them.
+    ModelFileError
+        If the file is truncated, altered, of another kind or too new, or what it needs is absent.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from recsys.links import make_link_predictor
+    >>> A, pairs = np.eye(4), np.array([[0, 1], [1, 2], [0, 2], [0, 3], [1, 3], [2, 3]])
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "links.recsys"
+    >>> model = make_link_predictor("pair-svm").fit(A, None, pairs, [1, 1, 1, 0, 0, 0])
+    >>> model.save(path)
+    >>> again = load_link_predictor(path)
+    >>> (again.predict(A, None, pairs) == model.predict(A, None, pairs)).all()
+    np.True_
     """
+    model: LinkPredictor = _files.read_link_predictor(path, LinkPredictor)
+    return model
+
+
+def check_task(
+    A: Any, B: Any, pairs: ArrayLike
+) -> tuple[sp.csr_matrix, sp.csr_matrix, NDArray[np.int64], NDArray[np.int64]]:
+    """Return clean float64 CSR features and the pairs' two index vectors."""
     A = _features("A", A)
     B = A if B is None else _features("B", B)
     given = as_array("pairs", pairs)
@@ -355,13 +378,7 @@ def _features(name: str, X: Any) -> sp.csr_matrix:
 
 
 def check_symmetric(wanted: bool | None, one_kind: bool) -> bool:
-    """Return whether to symmetrise: by default where both ends are of one kind.
-
-    Raises
-    ------
-    InputError
-        If it is wanted for two kinds.
-    """
+    """Return whether to symmetrise: by default where both ends are of one kind, and never elsewhere."""
     if wanted and not one_kind:
         raise InputError("symmetric=True needs both ends among the rows of A: give B=None")
     return one_kind if wanted is None else wanted

@@ -47,11 +47,11 @@ def link_metrics(labels: ArrayLike, scores: ArrayLike) -> LinkMetrics:
         raise InputError(f"there are {len(truth)} labels and {len(given)} scores; one a pair is needed")
     if truth.all() or not truth.any():
         raise InputError("labels must hold both links and pairs without one")
-    said = given > 0
-    hits = int((said & truth).sum())
+    predicted = given > 0
+    hits = int((predicted & truth).sum())
     return LinkMetrics(
-        float(roc_auc_score(truth, given)), float((said == truth).mean()),
-        float(hits / said.sum()) if said.any() else float("nan"), float(hits / truth.sum()),
+        float(roc_auc_score(truth, given)), float((predicted == truth).mean()),
+        float(hits / predicted.sum()) if predicted.any() else float("nan"), float(hits / truth.sum()),
     )  # fmt: skip
 
 

@@ -40,13 +40,7 @@ def _torch() -> Any:
 
 
 def _usable(torch: Any, device: str | None) -> str:
-    """Return the device to compute on, once it holds a number.
-
-    Raises
-    ------
-    InputError
-        If it is none of PyTorch's, or not on this machine.
-    """
+    """Return the device to compute on, once it holds a number."""
     place = ("cuda" if torch.cuda.is_available() else "cpu") if device is None else device
     try:
         torch.zeros(1, device=place).item()
@@ -357,7 +351,12 @@ def _orders(counts: Iterable[int]) -> list[slice]:
 
 @dataclass(eq=False, repr=False)
 class _Interactions(_Network):
-    """Base of the networks on interactions of order 2 to `degree`: one pair of tables an order."""
+    """Base of the networks on interactions of order 2 to `degree`: one pair of tables an order.
+
+    Parameters
+    ----------
+    degree : int in 2…4
+    """
 
     degree: int = 2
 
@@ -377,10 +376,6 @@ class PairDNN(_Interactions):
     """A network on the layer z_s = Σ_t P^t((u_s, v_s), (a, b)), t = 2…degree (HOPairDNN above 2).
 
     For pairs of one kind the layer is the mean of both directions.
-
-    Parameters
-    ----------
-    degree : int in 2…4
 
     Notes
     -----
@@ -424,10 +419,6 @@ class HONFM(_Interactions):
 
     Each end has factors of its own, so that a pair of one kind and its reverse differ.
 
-    Parameters
-    ----------
-    degree : int in 2…4
-
     Notes
     -----
     Source: Atarashi's thesis, 3.4.3.
@@ -435,13 +426,10 @@ class HONFM(_Interactions):
     Examples
     --------
     >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> A, B = rng.normal(size=(30, 4)), rng.normal(size=(20, 3))
-    >>> pairs = np.column_stack([rng.integers(0, 30, 400), rng.integers(0, 20, 400)])
-    >>> y = A[pairs[:, 0], 0] * B[pairs[:, 1], 1] > 0
-    >>> model = HONFM(n_components=8, hidden=16, layers=1, epochs=2).fit(A, B, pairs[:300], y[:300])
-    >>> model.decision_function(A, B, pairs[300:]).shape
-    (100,)
+    >>> A, pairs = np.eye(4), np.array([[0, 1], [1, 2], [0, 2], [0, 3], [1, 3], [2, 3]])
+    >>> model = HONFM(layers=1, epochs=2).fit(A, None, pairs, [1, 1, 1, 0, 0, 0])
+    >>> model.predict(A, None, pairs).shape
+    (6,)
     """
 
     def _powers(self) -> int:
@@ -476,13 +464,10 @@ class ConcatDNN(_Network):
     Examples
     --------
     >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> A, B = rng.normal(size=(30, 4)), rng.normal(size=(20, 3))
-    >>> pairs = np.column_stack([rng.integers(0, 30, 400), rng.integers(0, 20, 400)])
-    >>> y = A[pairs[:, 0], 0] * B[pairs[:, 1], 1] > 0
-    >>> model = ConcatDNN(n_components=8, hidden=16, layers=1, epochs=2).fit(A, B, pairs[:300], y[:300])
-    >>> model.decision_function(A, B, pairs[300:]).shape
-    (100,)
+    >>> A, pairs = np.eye(4), np.array([[0, 1], [1, 2], [0, 2], [0, 3], [1, 3], [2, 3]])
+    >>> model = ConcatDNN(layers=1, epochs=2).fit(A, None, pairs, [1, 1, 1, 0, 0, 0])
+    >>> model.predict(A, None, pairs).shape
+    (6,)
     """
 
     n_components: int = 256

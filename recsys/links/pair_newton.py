@@ -36,15 +36,7 @@ CLOSEST = 1e-14
 
 
 class PairKernel:
-    """The kernel of pairs, symmetrised or not, plus 1: a constant feature is the bias.
-
-    Parameters
-    ----------
-    GA, GB : (objects, objects) float64
-        The Gram matrices of both ends.
-    left, right : (pairs,) int
-    symmetric : bool
-    """
+    """The kernel of pairs from both Gram matrices, symmetrised or not, plus 1 (the bias)."""
 
     def __init__(self, GA: Array, GB: Array, left: Index, right: Index, symmetric: bool) -> None:
         self.GA, self.GB, self.left, self.right, self.symmetric = GA, GB, left, right, symmetric
@@ -115,14 +107,9 @@ class PairKernel:
 
 
 class Solution(NamedTuple):
-    """The dual coefficients of a fit, and how it ended.
+    """The dual coefficients of a fit, 0 where a pair's score is above its margin, and how it ended.
 
-    Attributes
-    ----------
-    alpha : (pairs,) float64
-        0 where a pair's score is above its margin.
-    ended : str
-        "optimum", or what kept it from there: "max_iter" or "unsolved" (of a linear system).
+    `ended` is "optimum", or what kept it from there: "max_iter" or "unsolved" (of a linear system).
     """
 
     alpha: Array
@@ -132,26 +119,11 @@ class Solution(NamedTuple):
 def minimize_squared_hinge(
     kernel: PairKernel, y: Array, C: float, max_iter: int, tol: float, weights: Array
 ) -> Solution:
-    """Minimise ½αᵀKα + C Σ vᵢ max(0, 1 − yᵢ(Kα)ᵢ)² over α, v the pairs' weights.
+    """Minimise ½αᵀKα + C Σ vᵢ max(0, 1 − yᵢ(Kα)ᵢ)² over α, v > 0 the pairs' weights and y of −1 and 1.
 
-    Parameters
-    ----------
-    kernel : PairKernel
-    y : (pairs,) float64
-        −1 or 1.
-    C : float
-    max_iter : int
-        Newton steps, each with a line search.
-    tol : float
-        Of the objective, how far above the dual one it may end, relatively; and where the residual of
-        the linear systems begins, which is lowered as far as that needs.
-    weights : (pairs,) float64
-        Above 0.
-
-    Raises
-    ------
-    FitError
-        If the kernel overflows.
+    It makes up to `max_iter` Newton steps, each with a line search. `tol` is how far the objective may
+    end above the dual one, relatively; and where the residual of the linear systems begins, which is
+    lowered as far as that needs. A kernel that overflows is a FitError.
     """
     n, ridge = len(y), 0.5 / C
     ridges = ridge / weights

@@ -196,16 +196,11 @@ def split_objects(
     parts = []
     for k, held in enumerate((False, True)):
         here, there = np.flatnonzero(out_left == held), np.flatnonzero(out_right == held)
-        mine = links[(out_left[links[:, 0]] == held) & (out_right[links[:, 1]] == held)]
-        local = np.column_stack([np.searchsorted(here, mine[:, 0]), np.searchsorted(there, mine[:, 1])])
-        drawn = sample_negatives(
-            local,
-            len(here),
-            None if n_right is None else len(there),
-            round(ratio * len(mine)),
-            seed + 1 + k,
-        )
-        parts.append(_labelled(mine, np.column_stack([here[drawn[:, 0]], there[drawn[:, 1]]])))
+        up = links[(out_left[links[:, 0]] == held) & (out_right[links[:, 1]] == held)]
+        local = np.column_stack([np.searchsorted(here, up[:, 0]), np.searchsorted(there, up[:, 1])])
+        others = None if n_right is None else len(there)
+        down = sample_negatives(local, len(here), others, round(ratio * len(up)), seed + 1 + k)
+        parts.append(_labelled(up, np.column_stack([here[down[:, 0]], there[down[:, 1]]])))
     return LinkSplit(*parts[0], *parts[1])
 
 

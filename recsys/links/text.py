@@ -23,21 +23,15 @@ def about_graph(graph: Graph) -> str:
     '2 users with 2 features, 2 items with 2 features, 3 links: 75% of the pairs.'
     """
     n = graph.A.shape[0]
-    told = f"{counted(n, graph.left.noun)} with {counted(graph.A.shape[1], 'feature')}"
+    text = f"{counted(n, graph.left.noun)} with {counted(graph.A.shape[1], 'feature')}"
     if graph.B is not None:
         m = graph.B.shape[0]
-        told += f", {counted(m, graph.right.noun)} with {counted(graph.B.shape[1], 'feature')}"
-    return f"{told}, {counted(len(graph.links), 'link')}: {_share(graph)} of the pairs."
+        text += f", {counted(m, graph.right.noun)} with {counted(graph.B.shape[1], 'feature')}"
+    return f"{text}, {counted(len(graph.links), 'link')}: {_share(graph)} of the pairs."
 
 
 def headline(found: LinkComparison) -> str:
-    """Return sentences on the data of a comparison.
-
-    Examples
-    --------
-    >>> headline(LinkComparison(10, 14, 6, 3, False, 0, ()))
-    '10 links: fitted on 14 pairs, measured on 6 held-out pairs, of which 3 are links.'
-    """
+    """Return sentences on the data of a comparison."""
     where = "pairs of objects never seen" if found.cold else "held-out pairs"
     are = "is a link" if found.test_links == 1 else "are links"
     return (
@@ -51,13 +45,6 @@ def verdicts(found: LinkComparison) -> list[str]:
 
     Models that failed come first, each with its reason.
 
-    Parameters
-    ----------
-    found : LinkComparison
-        Of one predictor or more.
-
-    Examples
-    --------
     >>> from recsys.links import AucGap, LinkMetrics, LinkResult
     >>> best = LinkResult("fm", LinkMetrics(0.9, 0.8, 0.8, 0.8), auc_error=0.01, gap=None)
     >>> gap = AucGap(0.1, low=0.05, high=0.15, differs_clearly=True)
@@ -88,26 +75,12 @@ def verdicts(found: LinkComparison) -> list[str]:
 
 
 def strongest_line(graph: Graph, name: str, side: str, found: StrongestLinks) -> str:
-    """Return how many links an object has, and among how many others the strongest were looked for.
+    """Return how many links an object of a name at one side has, and among how many others was searched.
 
-    Parameters
-    ----------
-    graph : Graph
-    name : str
-        What the object is called.
-    side : "left" or "right"
-        The end that it is at.
-    found : StrongestLinks
-        Of the object.
-
-    Examples
-    --------
-    >>> import numpy as np
     >>> from recsys.data import Interactions
     >>> from recsys.datasets import graph_of
     >>> graph = graph_of(Interactions.from_ids(["ada", "bob", "ada"], ["tea", "tea", "milk"]))
-    >>> found = StrongestLinks(np.array([1]), np.array([0.5]), candidates=1, known=np.array([0]))
-    >>> strongest_line(graph, "bob", "left", found)
+    >>> strongest_line(graph, "bob", "left", StrongestLinks([1], [0.5], candidates=1, known=[0]))
     'bob has 1 link; the best of the 1 other item it is not linked to:'
     """
     other = graph.right if side == "left" else graph.left
@@ -120,14 +93,7 @@ def strongest_line(graph: Graph, name: str, side: str, found: StrongestLinks) ->
 
 
 def why(found: LinkReasons, left: str, right: str) -> str:
-    """Return the decomposition of a score, in the listed numbers.
-
-    Parameters
-    ----------
-    found : LinkReasons
-    left, right : str
-        What the objects are called.
-    """
+    """Return the decomposition of a score in the listed numbers; `left` and `right` are names."""
     if found.kind != "exact":
         return (
             f"The score of {left} and {right} is {found.score:.4f}. This model is no sum over pairs of "
@@ -147,16 +113,9 @@ def why(found: LinkReasons, left: str, right: str) -> str:
 
 
 def chance(model: LinkPredictor, graph: Graph, proba: float, ratio: float = 1.0) -> str:
-    """Return a score as a probability, for models that were fitted to give one; else an empty text.
+    """Return the probability of a link, for models that were fitted to give one; else an empty text.
 
-    Parameters
-    ----------
-    model : LinkPredictor
-    graph : Graph
-    proba : float
-        Of a link.
-    ratio : float
-        Pairs without a link for each link that it was fitted on.
+    `ratio` is the number of pairs without a link for each link that it was fitted on.
     """
     if getattr(model, "loss", None) != "logistic" and not hasattr(model, "dropout"):
         return ""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from recsys._jit import jit
 
-__all__ = ["ALIKE", "Compressed", "Layout", "Target", "column_counts", "weight_mask"]
+__all__ = ["ALIKE", "Compressed", "Layout", "Target", "weight_mask"]
 
 Vector = NDArray[np.float64]
 
@@ -73,12 +73,3 @@ class Layout(NamedTuple):
 def weight_mask(row_weights):
     """Return what `&` makes of a row's index that of its weight: the same, or 0 where there is one."""
     return MOST_ROWS if len(row_weights) > 1 else 0
-
-
-@jit
-def column_counts(indices, columns):
-    """Return how many entries each column has, (columns,) int64, from the indices of rows."""
-    out = np.zeros(columns, dtype=np.int64)
-    for j in indices:
-        out[j] += 1
-    return out

@@ -81,15 +81,7 @@ def loss_names(
 ) -> tuple[str, ...]:
     """Return the names of the losses of these kinds, those over pairs last.
 
-    Parameters
-    ----------
-    classes, numbers, pairwise : bool, optional
-        What a loss must be (True) or must not be (False); None takes either.
-
-    Examples
-    --------
-    >>> loss_names(numbers=True)[:2]
-    ('squared', 'huber')
+    A loss must be what is True, and must not be what is False; None takes either.
     """
     known = sorted((LOSSES.get(name) for name in LOSSES.names()), key=lambda a: (a.pairwise, a.code))
     return tuple(

@@ -8,11 +8,10 @@ Source: Atarashi's thesis 3.3.4 and (3.21), with the sums over an object's pairs
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys._jit import jit, parallel
+from recsys._jit import in_threads, jit
 from recsys.multilinear.arrays import Target, weight_mask
 from recsys.multilinear.losses import loss_slope
 from recsys.multilinear.pairs import PAIR_CHUNKS, Side
@@ -28,37 +27,25 @@ def gather(
 ) -> None:  # fmt: skip
     """Sum, for each object, the gradient and curvature of the loss in its own A^1…A^m over its pairs.
 
-    The change of the last sweep is brought into the predictions on the way. Chunks of pairs are fixed:
-    no result depends on the number of threads, and a thread stays with its own predictions.
+    The change of the last sweep is brought into the predictions on the way, if they lack it (`stale`).
+    Chunks of pairs are fixed: no result depends on the number of threads, and a thread stays with its
+    own predictions.
 
     Parameters
     ----------
-    side : Side
-        The objects, and where their pairs are.
-    target : Target
-    stale : bool
-        Whether the predictions lack a change.
     packed : (partners, 2m)
         Each partner's factors in that change, and its A^0…A^(m−1).
     held : (objects, m + 1)
         The objects' own factors in that change.
-    old : (m + 1,)
-        The coefficients of that change.
-    c : (m + 1,)
-        Those of the term.
+    old, c : (m + 1,)
+        The coefficients of that change, and those of the term.
     sums : (chunks, objects, m + m·m)
         Filled with m gradients and m·m curvatures an object.
-    threads : int, optional
     """
-    arguments = (
-        side.ptr, side.entries, side.partners, target.y, target.pred, target.row_weights, target.loss,
-        stale, packed, held, old, c, sums,
+    in_threads(
+        threads, _gather, side.ptr, side.entries, side.partners, target.y, target.pred,
+        target.row_weights, target.loss, stale, packed, held, old, c, sums,
     )  # fmt: skip
-    if threads == 1:
-        _gather_alone(*arguments)
-    else:
-        with parallel(threads):
-            _gather_in_parts(*arguments)
 
 
 # ---- kernels
@@ -144,22 +131,11 @@ def _gather_chunk(
                 sums[u, m + t * m + w] = c[t + 1] * c[w + 1] * total[m + t * m + w]
 
 
-@jit(parallel=True)
-def _gather_in_parts(
-    ptr, entries, partners, y, pred, row_weights, loss, stale, packed, held, old, c, sums
-):  # fmt: skip
-    for chunk in numba.prange(PAIR_CHUNKS):
-        _gather_chunk(
-            ptr[chunk], entries, partners, y, pred, row_weights, loss, stale, packed, held, old, c,
-            sums[chunk],
-        )  # fmt: skip
-
-
 @jit
-def _gather_alone(
-    ptr, entries, partners, y, pred, row_weights, loss, stale, packed, held, old, c, sums
+def _gather(
+    part, stride, ptr, entries, partners, y, pred, row_weights, loss, stale, packed, held, old, c, sums
 ):  # fmt: skip
-    for chunk in range(PAIR_CHUNKS):
+    for chunk in range(part, PAIR_CHUNKS, stride):
         _gather_chunk(
             ptr[chunk], entries, partners, y, pred, row_weights, loss, stale, packed, held, old, c,
             sums[chunk],

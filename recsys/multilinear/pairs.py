@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import jit, parallel
+from recsys._jit import in_threads, jit
 from recsys.errors import InputError, counted
 from recsys.utils.features import native, real_array
 from recsys.utils.threads import threads_for
@@ -28,7 +27,6 @@ __all__ = [
 ]  # fmt: skip
 
 PAIR_CHUNKS = 2  # of pairs, whose gradients are summed in order
-PREDICTED_PARTS = 16  # of pairs whose predictions are moved
 
 
 class Side(NamedTuple):
@@ -265,11 +263,7 @@ def add_products(
 ) -> None:  # fmt: skip
     """Add the products of two sides' tables to the pairs' predictions."""
     threads = threads_for(2.0 * len(left) * len(c), threads)
-    if threads == 1:
-        _add_alone(left, right, TA, TB, c, symmetric, out)
-        return
-    with parallel(threads):
-        _add_in_parts(left, right, TA, TB, c, symmetric, out)
+    in_threads(threads, _add_products, left, right, TA, TB, c, symmetric, out)
 
 
 # ---- kernels
@@ -290,9 +284,10 @@ def fill_table(indptr, indices, data, p, out):
 
 
 @jit
-def _add_some(left, right, TA, TB, c, symmetric, out, first, last):
-    m = len(c) - 1
-    for i in range(first, last):
+def _add_products(part, stride, left, right, TA, TB, c, symmetric, out):
+    """Out += Σ_t c_t·TA[left, t]·TB[right, m − t], plus, symmetric, the same with the ends exchanged."""
+    m, n = len(c) - 1, len(left)
+    for i in range(part * n // stride, (part + 1) * n // stride):
         u, v = left[i], right[i]
         total = 0.0
         for t in range(m + 1):
@@ -301,21 +296,6 @@ def _add_some(left, right, TA, TB, c, symmetric, out, first, last):
             for t in range(m + 1):
                 total += c[t] * TA[v, t] * TB[u, m - t]
         out[i] += total
-
-
-@jit(parallel=True)
-def _add_in_parts(left, right, TA, TB, c, symmetric, out):
-    """Out += Σ_t c_t·TA[left, t]·TB[right, m − t], plus, symmetric, the same with the ends exchanged."""
-    n = len(left)
-    for part in numba.prange(PREDICTED_PARTS):
-        first, last = part * n // PREDICTED_PARTS, (part + 1) * n // PREDICTED_PARTS
-        _add_some(left, right, TA, TB, c, symmetric, out, first, last)
-
-
-@jit
-def _add_alone(left, right, TA, TB, c, symmetric, out):
-    """Do the same on this thread, without waking another."""
-    _add_some(left, right, TA, TB, c, symmetric, out, 0, len(left))
 
 
 @jit

@@ -8,7 +8,6 @@ Source: Blondel et al. 2016, Algorithms 1 and 2; Atarashi's thesis (3.20).
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from recsys._jit import jit
@@ -16,10 +15,7 @@ from recsys.multilinear.arrays import weight_mask
 from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, NEAR_ZERO, POWER, guard_of
 from recsys.multilinear.losses import loss_slope
 
-__all__ = [
-    "ROW_CHUNKS", "full_gradient", "full_gradient_alone", "predict_rows", "predict_rows_alone",
-    "row_backward", "row_forward",
-]  # fmt: skip
+__all__ = ["ROW_CHUNKS", "full_gradient", "predict_rows", "row_backward", "row_forward"]
 
 ROW_CHUNKS = 4  # of rows, summed in order: the same bits on any number of threads
 
@@ -177,40 +173,19 @@ def _gradient_of(z, layout, rows, y, row_weights, loss, pred, first, last, out):
         row_backward(z, layout, rows, i, tables, r, slopes, out)
 
 
-@jit(parallel=True)
-def full_gradient(z, layout, rows, y, row_weights, loss, pred, parts):
+@jit
+def full_gradient(part, stride, z, layout, rows, y, row_weights, loss, pred, parts):
     """Fill pred, and each of parts, (chunks, parameters), with a chunk's share of the gradient."""
     n, chunks = len(y), len(parts)
-    for c in numba.prange(chunks):
+    for c in range(part, chunks, stride):
         first, last = c * n // chunks, (c + 1) * n // chunks
         _gradient_of(z, layout, rows, y, row_weights, loss, pred, first, last, parts[c])
 
 
 @jit
-def full_gradient_alone(z, layout, rows, y, row_weights, loss, pred, parts):
-    """Do the same on this thread, without waking another."""
-    n, chunks = len(y), len(parts)
-    for c in range(chunks):
-        first, last = c * n // chunks, (c + 1) * n // chunks
-        _gradient_of(z, layout, rows, y, row_weights, loss, pred, first, last, parts[c])
-
-
-@jit
-def _predict_some(z, layout, rows, pred, first, last):
-    tables = np.empty((len(layout.spec), layout.width, layout.components))
-    for i in range(first, last):
-        pred[i] = row_forward(z, layout, rows, i, tables)
-
-
-@jit(parallel=True)
-def predict_rows(z, layout, rows, pred):
+def predict_rows(part, stride, z, layout, rows, pred):
     """Fill pred with the prediction of each row."""
     n = len(pred)
-    for c in numba.prange(ROW_CHUNKS):
-        _predict_some(z, layout, rows, pred, c * n // ROW_CHUNKS, (c + 1) * n // ROW_CHUNKS)
-
-
-@jit
-def predict_rows_alone(z, layout, rows, pred):
-    """Do the same on this thread, without waking another."""
-    _predict_some(z, layout, rows, pred, 0, len(pred))
+    tables = np.empty((len(layout.spec), layout.width, layout.components))
+    for i in range(part * n // stride, (part + 1) * n // stride):
+        pred[i] = row_forward(z, layout, rows, i, tables)

@@ -34,12 +34,8 @@ def prox_l21(Q: ArrayLike, strength: float) -> NDArray[np.float64]:
 def prox_squared_l1(q: ArrayLike, strength: float, method: str = "random") -> NDArray[np.float64]:
     """Return argmin ½‖p − q‖² ``+ strength·‖p‖₁²``, the proximal operator of TI.
 
-    Parameters
-    ----------
-    q : (features,) float
-    strength : float ≥ 0
-    method : "random" or "sort"
-        Selection in expected linear time, or sorting in O(d log d); the results are the same.
+    `method` is "random", selection in expected linear time, or "sort", in O(d log d); the results are
+    the same.
     """
     q = real_array("q", q, 1)
     check_real("strength", strength, 0.0)
@@ -49,14 +45,14 @@ def prox_squared_l1(q: ArrayLike, strength: float, method: str = "random") -> ND
     return np.sign(q) * np.maximum(sizes - cut, 0.0)
 
 
-def prox_squared_l21(Q: ArrayLike, strength: float, method: str = "random") -> NDArray[np.float64]:
+def prox_squared_l21(Q: ArrayLike, strength: float) -> NDArray[np.float64]:
     """Return argmin ½‖P − Q‖² ``+ strength·(Σ_j ‖p_j‖)²``, the proximal operator of CS.
 
-    Parameters are those of `prox_squared_l1`; Q is (features, components).
+    Q is (features, components).
     """
     Q = real_array("Q", Q, 2)
     norms = np.linalg.norm(Q, axis=1)
-    return _scaled(Q, norms, prox_squared_l1(norms, strength, method))
+    return _scaled(Q, norms, prox_squared_l1(norms, strength))
 
 
 def _scaled(
@@ -119,13 +115,7 @@ def select(values, strength):
 
 
 def project_simplex(v: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the nearest point of the simplex {θ ≥ 0, Σθ = 1} to a finite v, of any size.
-
-    Raises
-    ------
-    InputError
-        If v is no vector of finite numbers.
-    """
+    """Return the nearest point of the simplex {θ ≥ 0, Σθ = 1} to a finite v, of any size."""
     v = real_array("v", v, 1, finite=True)
     if v.size == 0:
         raise InputError("v has no entry, and the simplex of none has no point")

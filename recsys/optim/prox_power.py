@@ -25,30 +25,11 @@ __all__ = ["prox_power_l1", "prox_power_l21"]
 def prox_power_l1(q: ArrayLike, strength: float, order: int) -> NDArray[np.float64]:
     """Return argmin ½‖p − q‖² ``+ strength·‖p‖₁^order``.
 
-    Parameters
-    ----------
-    q : (features,) float
-    strength : float ≥ 0
-    order : int ≥ 1
-
-    Returns
-    -------
-    (features,) float64
-
-    Raises
-    ------
-    InputError
-        For `strength` or `order` out of range, or a q that is not finite.
-
-    Examples
-    --------
-    >>> prox_power_l1([3.0, -2.0, 0.5], 0.1, 3).round(3)  # each loses 0.3·S², S = 2.171
-    array([ 1.586, -0.586,  0.   ])
-
-    Notes
-    -----
     Source: Atarashi et al. 2021, Theorem 9. With S the sum of what is left, each magnitude loses
     ``strength·order·S^(order − 1)``, down to 0. O(features) a round; a few rounds.
+
+    >>> prox_power_l1([3.0, -2.0, 0.5], 0.1, 3).round(3)  # each loses 0.3·S², S = 2.171
+    array([ 1.586, -0.586,  0.   ])
     """
     q = real_array("q", q, 1)
     if not np.isfinite(q).all():
@@ -64,16 +45,6 @@ def prox_power_l1(q: ArrayLike, strength: float, order: int) -> NDArray[np.float
 def prox_power_l21(Q: ArrayLike, strength: float, order: int) -> NDArray[np.float64]:
     """Return argmin ½‖P − Q‖² ``+ strength·(Σ_j ‖p_j‖)^order`` over the rows of Q.
 
-    Parameters and errors are those of `prox_power_l1`.
-
-    Examples
-    --------
-    >>> prox_power_l21([[3.0, 4.0], [0.3, 0.4]], 0.1, 3).round(3)
-    array([[1.646, 2.194],
-           [0.   , 0.   ]])
-
-    Notes
-    -----
     Source: Atarashi et al. 2021, Theorem 10: rows keep their direction, and their lengths are those of
     `prox_power_l1`.
     """

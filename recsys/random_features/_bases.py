@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import jit, parallel
+from recsys._jit import in_threads, jit
 from recsys.utils.threads import threads_for
 
 DISTRIBUTIONS = ("rademacher", "gaussian", "uniform", "laplace")
@@ -50,12 +49,8 @@ def dense_map(
 ) -> NDArray[np.float64]:
     """Return scale·A^degree (degree ≥ 1) or scale·Π(1 + ωx) (degree 0), (rows, bases)."""
     out = np.empty((X.shape[0], bases.shape[1]))
-    arguments = (X.indptr, X.indices, X.data, bases, degree, scale, out)
-    if threads_for(2.0 * X.nnz * bases.shape[1] * max(degree, 1), None) == 1:
-        _dense_rows(0, 1, *arguments)
-    else:
-        with parallel() as threads:
-            _dense(threads, *arguments)
+    threads = threads_for(2.0 * X.nnz * bases.shape[1] * max(degree, 1), None)
+    in_threads(threads, _dense_rows, X.indptr, X.indices, X.data, bases, degree, scale, out)
     return out
 
 
@@ -70,17 +65,11 @@ def sparse_map(X: sp.csr_matrix, bases: sp.csr_matrix, degree: int, scale: float
     nothing, none = np.empty(0, dtype=np.int32), np.empty(0)
     D = bases.shape[1]
     walked = float(np.diff(bases.indptr)[X.indices].sum())  # entries of bases that the rows meet
-    if threads_for(4.0 * walked * degree, None) == 1:
-        _sparse_rows(0, 1, *arrays, D, degree, scale, indptr, nothing, none)
-        np.cumsum(indptr, out=indptr)
-        indices, data = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1])
-        _sparse_rows(0, 1, *arrays, D, degree, scale, indptr, indices, data)
-    else:
-        with parallel() as threads:
-            _sparse(threads, *arrays, D, degree, scale, indptr, nothing, none)
-            np.cumsum(indptr, out=indptr)
-            indices, data = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1])
-            _sparse(threads, *arrays, D, degree, scale, indptr, indices, data)
+    threads = threads_for(4.0 * walked * degree, None)
+    in_threads(threads, _sparse_rows, *arrays, D, degree, scale, indptr, nothing, none)
+    np.cumsum(indptr, out=indptr)
+    indices, data = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1])
+    in_threads(threads, _sparse_rows, *arrays, D, degree, scale, indptr, indices, data)
     out = sp.csr_matrix((data, indices, indptr), (X.shape[0], bases.shape[1]))
     out.eliminate_zeros()
     return out
@@ -116,12 +105,6 @@ def _dense_rows(w, threads, indptr, indices, data, bases, degree, scale, out):
         last = table[degree - 1]
         for s in range(components):
             to[s] = scale * last[s]
-
-
-@jit(parallel=True)
-def _dense(threads, indptr, indices, data, bases, degree, scale, out):
-    for w in numba.prange(threads):
-        _dense_rows(w, threads, indptr, indices, data, bases, degree, scale, out)
 
 
 @jit
@@ -166,15 +149,3 @@ def _sparse_rows(
             for k in range(kept):
                 out_indices[at + k] = some[k]
                 out_data[at + k] = scale * table[some[k], degree]
-
-
-@jit(parallel=True)
-def _sparse(
-    threads, indptr, indices, data, base_ptr, base_ids, base_values, components, degree, scale,
-    out_ptr, out_indices, out_data,
-):  # fmt: skip
-    for w in numba.prange(threads):
-        _sparse_rows(
-            w, threads, indptr, indices, data, base_ptr, base_ids, base_values, components, degree,
-            scale, out_ptr, out_indices, out_data,
-        )  # fmt: skip

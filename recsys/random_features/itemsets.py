@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from operator import index
 from typing import Any
 
@@ -20,6 +21,7 @@ from recsys.utils.validation import check_choice, check_integer, check_real
 Family = Callable[[int], tuple[Sequence[Sequence[int]], ArrayLike | None]]
 
 
+@dataclass(eq=False, repr=False)
 class ItemsetMap(_Map):
     """RK for K(x, y) = Σ_V w_V Π_{j∈V} x_j y_j over given itemsets V.
 
@@ -67,19 +69,14 @@ class ItemsetMap(_Map):
            [2., 2.]])
     """
 
-    def __init__(
-        self, itemsets: Sequence[Sequence[int]] = ((0,),), weights: ArrayLike | None = None,
-        groups: ArrayLike | None = None, n_components: int = 100, distribution: str = "rademacher",
-        random_state: Any = 0, probabilities: ArrayLike | None = None, sparsity: float = 0.0,
-    ) -> None:  # fmt: skip
-        self.itemsets = itemsets
-        self.weights = weights
-        self.groups = groups
-        self.n_components = n_components
-        self.distribution = distribution
-        self.probabilities = probabilities
-        self.sparsity = sparsity
-        self.random_state = random_state
+    itemsets: Sequence[Sequence[int]] = ((0,),)
+    weights: ArrayLike | None = None
+    groups: ArrayLike | None = None
+    n_components: int = 100
+    distribution: str = "rademacher"
+    random_state: Any = 0
+    probabilities: ArrayLike | None = None
+    sparsity: float = 0.0
 
     def _check_parameters(self) -> None:
         check_integer("n_components", self.n_components, 1)
@@ -124,6 +121,7 @@ class ItemsetMap(_Map):
         return _products(rows, self.itemsets) @ self.bases_
 
 
+@dataclass(eq=False, repr=False)
 class CountableItemsetMap(_Map):
     """Subsampled RK of a kernel of infinitely many multisets, given part by part.
 
@@ -171,15 +169,11 @@ class CountableItemsetMap(_Map):
     (np.float64(1.5), np.float64(1.5))
     """
 
-    def __init__(
-        self, family: Family | None = None, n_components: int = 100, distribution: str = "rademacher",
-        random_state: Any = 0, ratio: float = 2.0,
-    ) -> None:  # fmt: skip
-        self.family = family
-        self.n_components = n_components
-        self.distribution = distribution
-        self.ratio = ratio
-        self.random_state = random_state
+    family: Family | None = None
+    n_components: int = 100
+    distribution: str = "rademacher"
+    random_state: Any = 0
+    ratio: float = 2.0
 
     def _check_parameters(self) -> None:
         check_integer("n_components", self.n_components, 1)
@@ -219,13 +213,7 @@ class CountableItemsetMap(_Map):
 
 
 def powers_of_each(features: int) -> Family:
-    """Return the family of all powers of single features, the constant once.
-
-    Examples
-    --------
-    >>> powers_of_each(2)(3)
-    ([(0, 0, 0), (1, 1, 1)], None)
-    """
+    """Return the family of all powers of single features, the constant once."""
     return lambda n: ([(j,) * n for j in range(features if n else 1)], None)
 
 

@@ -6,6 +6,7 @@ Sources: Atarashi, Maji and Oyama 2019; Atarashi's thesis, chapter 4.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 from math import comb
 from typing import Any
@@ -95,6 +96,7 @@ class _Map(TransformerMixin, BaseEstimator):
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class RandomKernelMap(_Map):
     """Random features of ANOVA, all-subsets and polynomial kernels: ⟨Z(x), Z(y)⟩ is K(x, y) on average.
 
@@ -169,20 +171,15 @@ class RandomKernelMap(_Map):
            [4., 4.]])
     """
 
-    def __init__(
-        self, kernel: str = "anova", degree: int = 2, n_components: int = 100,
-        distribution: str = "rademacher", sampling: str = "dense", sparsity: float = 0.9,
-        subset: int = 10, coef: float = 0.0, random_state: Any = 0,
-    ) -> None:  # fmt: skip
-        self.kernel = kernel
-        self.degree = degree
-        self.n_components = n_components
-        self.distribution = distribution
-        self.sampling = sampling
-        self.sparsity = sparsity
-        self.subset = subset
-        self.coef = coef
-        self.random_state = random_state
+    kernel: str = "anova"
+    degree: int = 2
+    n_components: int = 100
+    distribution: str = "rademacher"
+    sampling: str = "dense"
+    sparsity: float = 0.9
+    subset: int = 10
+    coef: float = 0.0
+    random_state: Any = 0
 
     def bases(self) -> NDArray[np.float64]:
         """Return the vectors of a circulant map as a matrix, (features, n_components)."""
@@ -337,11 +334,7 @@ def SparseRandomKernelMap(
 ) -> RandomKernelMap:
     """Make the `RandomKernelMap` of the ANOVA kernel with sampling "sparse" (sparse RK)."""
     return RandomKernelMap(
-        degree=degree,
-        n_components=n_components,
-        sampling="sparse",
-        sparsity=sparsity,
-        random_state=random_state,
+        "anova", degree, n_components, sampling="sparse", sparsity=sparsity, random_state=random_state
     )
 
 
@@ -350,11 +343,7 @@ def SubsampledRandomKernelMap(
 ) -> RandomKernelMap:
     """Make the `RandomKernelMap` of the ANOVA kernel with sampling "subsampled" (subsampled RK)."""
     return RandomKernelMap(
-        degree=degree,
-        n_components=n_components,
-        sampling="subsampled",
-        subset=subset,
-        random_state=random_state,
+        "anova", degree, n_components, sampling="subsampled", subset=subset, random_state=random_state
     )
 
 
@@ -379,13 +368,9 @@ def SparseRandomMaclaurin(
 ) -> RandomKernelMap:
     """Make the `RandomKernelMap` of the polynomial kernel with sampling "sparse" (SparseRM)."""
     return RandomKernelMap(
-        "polynomial",
-        degree,
-        n_components,
-        sampling="sparse",
-        sparsity=sparsity,
+        "polynomial", degree, n_components, sampling="sparse", sparsity=sparsity,
         random_state=random_state,
-    )
+    )  # fmt: skip
 
 
 def SubsampledRandomMaclaurin(
@@ -393,13 +378,9 @@ def SubsampledRandomMaclaurin(
 ) -> RandomKernelMap:
     """Make the `RandomKernelMap` of the polynomial kernel with sampling "subsampled" (SubRM)."""
     return RandomKernelMap(
-        "polynomial",
-        degree,
-        n_components,
-        sampling="subsampled",
-        subset=subset,
+        "polynomial", degree, n_components, sampling="subsampled", subset=subset,
         random_state=random_state,
-    )
+    )  # fmt: skip
 
 
 def TensorSketch(

@@ -7,6 +7,7 @@ that of y.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ SERIES: dict[str, Callable[[int], float]] = {
 Coefficients = str | Sequence[float] | Callable[[int], float]
 
 
+@dataclass(eq=False, repr=False)
 class DotProductMap(_Map):
     """Random Maclaurin features of any dot-product kernel Σₙ aₙ⟨x, y⟩ⁿ with aₙ ≥ 0.
 
@@ -78,14 +80,10 @@ class DotProductMap(_Map):
            [1.2, 1.3]]))
     """
 
-    def __init__(
-        self, coefficients: Coefficients = "exponential", n_components: int = 100, ratio: float = 2.0,
-        random_state: Any = 0,
-    ) -> None:  # fmt: skip
-        self.coefficients = coefficients
-        self.n_components = n_components
-        self.ratio = ratio
-        self.random_state = random_state
+    coefficients: Coefficients = "exponential"
+    n_components: int = 100
+    ratio: float = 2.0
+    random_state: Any = 0
 
     def _check_parameters(self) -> None:
         check_integer("n_components", self.n_components, 1)

@@ -76,14 +76,14 @@ class ModelRule:
         if self.about == "user":
             text = (
                 f"For {self.name} {self.ranker} puts first {rule}: of "
-                f"{counted(found.tested, 'item')} of the first {self.first:,} set aside, "
-                f"{found.hits:,} {_follow(found.hits)} it; of {counted(rest, 'other')}, {theirs:,}"
+                f"{counted(found.tested, 'item')} of the first {self.first:,} set aside, {found.hits:,} "
+                f"{wording.follow(found.hits)} it; of {counted(rest, 'other')}, {theirs:,}"
             )
         else:
             text = (
                 f"{self.ranker} puts {self.name} among its first {self.first:,} for users who like "
                 f"{rule}: of {counted(found.tested, 'such user')} set aside, {found.hits:,} "
-                f"{_follow(found.hits)} it; of {counted(rest, 'other')}, {theirs:,}"
+                f"{wording.follow(found.hits)} it; of {counted(rest, 'other')}, {theirs:,}"
             )
         text += f" ({wording.one_in(theirs, rest)})."
         right = round(found.fidelity * found.items)
@@ -391,7 +391,3 @@ def item_ranks(package: ModelPackage, users: Any, item: int) -> Any:
         ahead[owners(rows), rows.indices] = False
         ranks[start : start + size] = ahead.sum(axis=1) + 1
     return ranks
-
-
-def _follow(number: int) -> str:
-    return "follows" if number == 1 else "follow"

@@ -17,11 +17,9 @@ from recsys.fm import (
     FactorizationMachineRegressor,
     PairEncoder,
     PolynomialNetworkRegressor,
-    block_tables,
     planted_interactions,
     recovery,
 )
-from recsys.fm import objective as fm_objective
 from recsys.fm.blocks import joined_blocks
 from recsys.fm.penalties import l1, ti
 from recsys.fm.solvers import block, solver_names
@@ -334,9 +332,9 @@ def test_partial_fit_does_not_draw_the_same_rows_for_ever(monkeypatch):
     drawn = []
     walk = Stochastic._walk
 
-    def spy(self, first, second, rate):
+    def spy(self, first, second):
         drawn.append((first.copy(), second.copy()))
-        return walk(self, first, second, rate)
+        return walk(self, first, second)
 
     monkeypatch.setattr(Stochastic, "_walk", spy)
     X, y = task(4, n=120, classes=True)
@@ -492,8 +490,7 @@ def test_passes_of_little_work_wake_no_thread(solver, monkeypatch):
     def refuse(*_):
         raise AssertionError("a tiny table on several threads")
 
-    for module in (fm_objective, block_tables):
-        monkeypatch.setattr(module, "parallel", refuse)
+    monkeypatch.setattr("recsys._jit.parallel", refuse)
     X, y = paired(0, n=60)
     model = FactorizationMachineRegressor(solver=solver, max_iter=2, learning_rate=0.01, batch_size=8)
     assert np.isfinite(model.fit(X, y).predict(X)).all()

@@ -1,5 +1,7 @@
 """Steps with the variance taken out: what an epoch computes, at any size of the batches."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -24,7 +26,8 @@ def plain_epoch(p, step, size, seed):
     ahead = snapshot.copy()
     for rows in drawn:
         x = 0.5 * ahead + 0.5 * snapshot
-        part = p.of_rows(rows)
+        weights = None if p.row_weights is None else p.row_weights[rows]
+        part = replace(p, X=p.X[rows], y=p.y[rows], row_weights=weights)
         gradient = mean + part.smooth(x)[1] - part.smooth(snapshot)[1]
         ahead = p.proximal(ahead - 2.0 * step * gradient, 2.0 * step)
         points.append(p.proximal(x - step * gradient, step))

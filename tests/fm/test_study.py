@@ -242,8 +242,8 @@ def test_the_path_is_of_fits_of_its_strengths_and_the_best_is_taken():
 @pytest.mark.parametrize("model, most", [("fm", 6), ("sparse-fm", 9)])
 def test_a_path_takes_no_more_epochs_than_its_strengths_have(model, most, monkeypatch):
     measured, totals = [], set()
-    real = StudyRun._metric_value
-    monkeypatch.setattr(StudyRun, "_metric_value", lambda *given: measured.append(1) or real(*given))
+    real = StudyRun.metric_of
+    monkeypatch.setattr(StudyRun, "metric_of", lambda *given: measured.append(1) or real(*given))
     settings = StudySettings(model=model, epochs=7)
     study(planted(), settings, lambda text, done, total: totals.add(total))
     assert totals == {7 * most}

@@ -135,14 +135,10 @@ def test_gram_matrices_that_do_not_fit_are_refused(monkeypatch):
 
 
 def test_small_tables_wake_no_thread(monkeypatch):
-    from recsys.multilinear import pair_gradients
-    from recsys.multilinear import pairs as pair_tables
-
     def refuse(*_):
         raise AssertionError("a tiny table on several threads")
 
-    for module in (pair_gradients, pair_tables):
-        monkeypatch.setattr(module, "parallel", refuse)
+    monkeypatch.setattr("recsys._jit.parallel", refuse)
     A, B, pairs, y = world(4, n=100)
     for model in (PairNet(degree=4, max_iter=2), PairFactorizationMachine(max_iter=2)):
         assert np.isfinite(model.fit(A, B, pairs, y).decision_function(A, B, pairs)).all()

@@ -25,7 +25,7 @@ from recsys.explain.rules.discovery import (
 )
 from recsys.explain.rules.item_attributes import Attributes, item_attributes
 from recsys.explain.rules.item_odds import item_odds
-from recsys.explain.text import FEW, one_in, readable
+from recsys.explain.text import FEW, follow, one_in, readable
 from recsys.rankers import Ranker
 from recsys.utils.progress import report
 from recsys.utils.validation import check_choice, check_ids, check_integer, check_real
@@ -127,21 +127,21 @@ class Discoveries:
             who += ", drawn at random" if self.drawn else ""
         share = f"{100 * self.level:g}%"
         if self.shown:
-            said = [
+            lines = [
                 f"{counted(len(self.shown), 'rule')} found: the expected share of false ones among the "
                 f"rules found is at most {share}, {CONTROLS[self.dependence]}."
             ]
         else:
-            said = [
+            lines = [
                 f"No rule found at a level of {share}, {CONTROLS[self.dependence]}: that is no sign "
                 "that there is none."
             ]
-        said.append(
+        lines.append(
             f"A rule over {counted(self.attributes, 'attribute')} of {counted(self.items, 'item')} was "
             f"learned from one half of a user's likes and tested on the other half, for {who}."
         )
         if self.ranker is not None:
-            said.append(
+            lines.append(
                 f"Another rule was learned from the user's list by {self.ranker}: in one half of the "
                 f"items, the first {self.top:,} against all others. It was tested in the other half."
             )
@@ -150,12 +150,12 @@ class Discoveries:
             for of, count in self.tested.items()
         )
         left = sum(self.tested.values()) < self.searched * len(self.tested)
-        said.append(
+        lines.append(
             f"{tests} could be tested"
             + (f"; others have fewer than {LEAST} items in a half, or no rule." if left else ".")
         )
         if self.shown:
-            said.append(
+            lines.append(
                 "A rule of likes is false if the user likes what is popular and nothing else"
                 + (
                     ""
@@ -164,7 +164,7 @@ class Discoveries:
                 )
                 + "."
             )
-        return said
+        return lines
 
     def sentence(self, one: Discovery[Any]) -> str:
         """Return a rule with the counts of its test, in words; few items are said to be few."""
@@ -173,12 +173,12 @@ class Discoveries:
         if found.source == LIKES:
             text = (
                 f"{one.user} likes {rule}: of {counted(found.tested, 'like')} set aside, {found.hits:,} "
-                f"{_follow(found.hits)} it; of {counted(others, 'item')} not liked, {theirs:,}"
+                f"{follow(found.hits)} it; of {counted(others, 'item')} not liked, {theirs:,}"
             )
         else:
             text = (
                 f"For {one.user} {self.ranker} puts first {rule}: of {counted(found.tested, 'item')} of "
-                f"the first {self.top:,} set aside, {found.hits:,} {_follow(found.hits)} it; of "
+                f"the first {self.top:,} set aside, {found.hits:,} {follow(found.hits)} it; of "
                 f"{counted(others, 'other')}, {theirs:,}"
             )
         text += f" ({one_in(theirs, others)})."
@@ -319,7 +319,3 @@ def _of_ranker(
 def _others(found: RuleTest) -> tuple[int, int]:
     """Return the tested items that are not of the set, and how many of them the rule covers."""
     return found.items - found.tested, found.covered - found.hits
-
-
-def _follow(number: int) -> str:
-    return "follows" if number == 1 else "follow"

@@ -16,14 +16,7 @@ ROUNDING = 1e-9  # of the sum of all absolute weights, within which two worths a
 
 
 def clean(X: ArrayLike, signed: ArrayLike, names: Sequence[str] = ()) -> tuple[Any, NDArray[np.float64]]:
-    """Return binary CSR rows and their float64 weights.
-
-    Raises
-    ------
-    InputError
-        If the shapes disagree, names are given but not one a feature, a weight is not finite, or none is
-        positive.
-    """
+    """Return binary CSR rows and their float64 weights, of which one at least is positive."""
     rows = binary_rows(X, "X")
     if len(names) not in (0, rows.shape[1]):
         raise InputError(f"there are {rows.shape[1]} features and {len(names)} names")

@@ -32,26 +32,12 @@ def best_cover(
 ) -> tuple[list[tuple[int, ...]] | None, float, bool]:
     """Search for a set of clauses of more worth than `least`.
 
-    Parameters
-    ----------
-    rows : (rows, features) binary CSR
-    weights : (rows,) float64
-    max_clauses, max_literals : int ≥ 1
-    cost : float ≥ 0
-        Of a clause; worth is the weight of the covered rows less the cost of the clauses.
-    least : float ≥ 0
-    budget : int
-        Entries of rows that may be looked at.
+    Worth is the weight of the covered rows less the cost of the clauses. `budget` bounds the entries of
+    rows that are looked at.
 
-    Returns
-    -------
-    clauses or None
-        None where no better set was found.
-    bound : float
-        No set within the limits is worth more; the worth of the best set where the search came
-        to its end.
-    more : bool
-        Whether a larger budget could prove more; otherwise it came to its end, or to that of its memory.
+    Returns the clauses, None where no better set was found; a bound that no set within the limits
+    exceeds, the worth of the best set where the search came to its end; and whether a larger budget
+    could prove more, as it came neither to its end nor to that of its memory.
     """
     small = 1e-12 * float(np.abs(weights).sum())
     D = max_clauses
@@ -69,10 +55,7 @@ def best_cover(
     if not whole:
         # The bound of a single clause may still fall.
         return None, bound, budget // 4 < MEMBERS or int(used) >= budget // 4
-    keep = shortest(covers, sizes)
-    if len(keep) <= PAIRS:
-        positive = packed(weights > 0, covers.shape[1])
-        keep = keep[~dominated(covers[keep] & positive, covers[keep] & ~positive, sizes[keep])]
+    keep = undominated(covers, sizes, weights)
     if len(keep) == 0:
         return None, least, False
     starts, members = members_of(covers[keep])
@@ -85,6 +68,19 @@ def best_cover(
         return None, max(bound, least), more
     found = [tuple(sorted(int(f) for f in clauses[k, : sizes[k]])) for k in keep[chosen[:count]]]
     return found, max(bound, float(worth)), more
+
+
+def undominated(
+    covers: NDArray[np.uint64], sizes: NDArray[np.int64], weights: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """Return the clauses that no other one replaces, if few enough to compare each with each."""
+    if len(sizes) == 0:
+        return np.empty(0, dtype=np.int64)
+    keep = shortest(covers, sizes)
+    if len(keep) > PAIRS:
+        return keep
+    positive = packed(weights > 0, covers.shape[1])
+    return keep[~dominated(covers[keep] & positive, covers[keep] & ~positive, sizes[keep])]
 
 
 def packed(flags: NDArray[np.bool_], words: int) -> NDArray[np.uint64]:

@@ -414,21 +414,10 @@ def _tested(
 def tail(odds: ArrayLike, covers: ArrayLike, drawn: int, hits: int) -> float:
     """Return the probability of at least `hits` covered ones among `drawn` items drawn with given odds.
 
-    A set of `drawn` items has a probability in proportion to the product of its odds.
+    A set of `drawn` items has a probability in proportion to the product of its odds. Each item alone
+    with its odds, times a constant that makes `drawn` the expected number; then the counts of the
+    covered and of the others, given their sum. The constant cancels.
 
-    Parameters
-    ----------
-    odds : (items,) float > 0
-    covers : (items,) bool
-    drawn, hits : int in 0…items
-
-    Notes
-    -----
-    Each item alone with its odds, times a constant that makes `drawn` the expected number; then the
-    counts of the covered and of the others, given their sum. The constant cancels.
-
-    Examples
-    --------
     >>> round(tail(np.ones(4), [True, True, False, False], 2, 2), 9)  # 1 of the 6 pairs
     0.166666667
     """

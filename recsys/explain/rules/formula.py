@@ -37,16 +37,10 @@ TOKEN = re.compile(r'"([^"]*)"|([()∧∨¬])|([^\s()∧∨¬"]+)')
 class Formula:
     """A formula over binary features.
 
-    Attributes
-    ----------
-    clauses : tuple of (text, steps)
-        The parts between which "or" stands outside of brackets, each as it was typed and in postfix
-        order: numbers of features, and "and", "or", "not".
+    `clauses` are the parts between which "or" stands outside of brackets, each as it was typed and in
+    postfix order: numbers of features, and "and", "or", "not".
 
-    Examples
-    --------
-    >>> names = ("colour=red", "size=big")
-    >>> formula = parse_formula("colour=red and not size=big", names)
+    >>> formula = parse_formula("colour=red and not size=big", ("colour=red", "size=big"))
     >>> formula.covers([[1, 0], [1, 1], [0, 0]]).tolist()
     [True, False, False]
     """
@@ -74,24 +68,13 @@ class ClauseFigures(NamedTuple):
 
 
 class FormulaFigures(NamedTuple):
-    """A formula on some rows of a table.
+    """A formula on rows of a table: all rows and covered ones, and those of the class among each.
 
-    Attributes
-    ----------
-    rows, positives : int
-        All rows, and those of the class.
-    covered, right : int
-        Rows where the formula holds, and those of the class among them.
-    clauses : list of ClauseFigures
-        `alone` counts the rows that no other clause covers.
-
-    Examples
-    --------
     >>> formula = parse_formula("a=1 or b=1", ("a=1", "b=1"))
     >>> found = measure_formula(formula, [[1, 0], [1, 1], [0, 0]], [1, 0, 1])
     >>> found.covered, found.right, round(found.accuracy, 3), round(found.base, 3)
     (2, 1, 0.333, 0.667)
-    >>> found.clauses[1]
+    >>> found.clauses[1]  # `alone` counts the rows that no other clause covers
     ClauseFigures(text='b=1', covered=1, right=0, alone=0)
     """
 
@@ -113,15 +96,7 @@ class FormulaFigures(NamedTuple):
 
 
 def measure_formula(formula: Formula, X: ArrayLike, y: ArrayLike) -> FormulaFigures:
-    """Count what a formula and each of its clauses cover.
-
-    Parameters
-    ----------
-    formula : Formula
-    X : (rows, features) binary
-    y : (rows,)
-        1 for the class.
-    """
+    """Count what a formula and each of its clauses cover; y is 1 for the class."""
     each = formula.each(X)
     truth = np.asarray(y) > 0
     times = np.sum([holds for _, holds in each], axis=0)
@@ -138,19 +113,10 @@ def measure_formula(formula: Formula, X: ArrayLike, y: ArrayLike) -> FormulaFigu
 
 
 def parse_formula(text: str, names: Sequence[str]) -> Formula:
-    """Read a formula.
+    """Read a formula over features named `column=value`.
 
-    Parameters
-    ----------
-    text : str
-    names : sequence of str
-        Of the features, `column=value`.
-
-    Raises
-    ------
-    InputError
-        If it is empty, too long, not closed, a word is missing, or a name is unknown; the message
-        suggests the nearest one.
+    Where it is empty, too long, not closed, a word is missing, or a name is unknown, it is refused; the
+    message suggests the nearest name.
     """
     if len(text) > MOST_CHARACTERS:
         raise InputError(
@@ -170,18 +136,12 @@ def parse_formula(text: str, names: Sequence[str]) -> Formula:
         else:
             parts[-1].append((kind, token))
     if len(parts) == 1:
-        return Formula(((_told(parts[0]), tuple(whole)),))
-    return Formula(tuple((_told(part), tuple(_postfix(part, places))) for part in parts))
+        return Formula(((_text_of(parts[0]), tuple(whole)),))
+    return Formula(tuple((_text_of(part), tuple(_postfix(part, places))) for part in parts))
 
 
 def formula_text(rule: Rule) -> str:
-    """Return a rule as a formula that `parse_formula` reads.
-
-    Examples
-    --------
-    >>> formula_text(Rule(((0, 1), (2,)), ("a=x", "b=y", "c (d)=z")))
-    'a=x and b=y or "c (d)=z"'
-    """
+    """Return a rule as a formula that `parse_formula` reads."""
     clauses = [[quoted(rule.names[k] if rule.names else f"x{k}") for k in c] for c in rule.clauses]
     return " or ".join(" and ".join(clause) for clause in clauses)
 
@@ -219,7 +179,7 @@ def _tokens(text: str) -> list[tuple[str, str]]:
     return out
 
 
-def _told(tokens: list[tuple[str, str]]) -> str:
+def _text_of(tokens: list[tuple[str, str]]) -> str:
     words = [quoted(text) if kind in ("name", "quoted") else kind for kind, text in tokens]
     return " ".join(words).replace("( ", "(").replace(" )", ")")
 

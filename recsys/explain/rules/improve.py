@@ -17,21 +17,9 @@ class Improvement:
 
     Clauses are thrown out by chance, then the best clause is added while that helps, then each in turn
     is replaced by the best one given the others. What is worth more is kept; after many trials in vain
-    it begins from no clause. The same work finds the same rules on every machine.
-
-    Parameters
-    ----------
-    clauses : Clauses
-    weights : (rows,) float64
-    most : int ≥ 1
-        Clauses of a rule.
-    cost : float ≥ 0
-        Of a clause.
-
-    Attributes
-    ----------
-    worth : float
-        Of the best rule found: the weight of the rows it covers less the cost of its clauses.
+    it begins from no clause. The same work finds the same rules on every machine. `worth` is that of the
+    best rule of up to `most` clauses found: the weight of the rows it covers less the cost of its
+    clauses.
     """
 
     def __init__(self, clauses: Clauses, weights: NDArray[np.float64], most: int, cost: float) -> None:

@@ -124,8 +124,8 @@ def learn_rule(
             max_literals=max_literals, min_gain=gain, budget=BUDGET if last else 0,
             seconds=seconds if last else None, names=names,
         )  # fmt: skip
-        told = found.guarantee(max_clauses, max_literals, gain)
-        return LearnedRule(found.rule, machine, lam, gain, found, told)
+        guarantee = found.guarantee(max_clauses, max_literals, gain)
+        return LearnedRule(found.rule, machine, lam, gain, found, guarantee)
 
     everything = np.arange(len(labels))
     if counts.min() < 8:
@@ -139,13 +139,7 @@ def learn_rule(
 
 
 def _table(X: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.int32], NDArray[Any]]:
-    """Return binary rows and their labels.
-
-    Raises
-    ------
-    InputError
-        If X holds no finite numbers, or y is no vector of one label, a number or a text, for each row.
-    """
+    """Return binary rows and their labels."""
     rows, labels = binary_rows(X, "X").toarray(), as_labels("y", y)
     if labels.ndim != 1 or len(labels) != len(rows):
         raise InputError(

@@ -24,16 +24,14 @@ from numpy.typing import NDArray
 
 from recsys._jit import jit
 from recsys.explain.rules.cells import bitsets
-from recsys.explain.rules.cover import PAIRS, dominated, list_clauses, members_of, packed, shortest
+from recsys.explain.rules.cover import list_clauses, members_of, undominated
 
 CLAUSES = 200_000
 WORDS = 4_000_000  # of 64 rows each, of all clauses together
 MEMBERS = 10_000_000  # rows of all clauses together
 ROUNDS = 30  # of the multipliers, of each part
 FIRST = 32  # intervals to begin with
-OPEN = (
-    50_000  # parts; with more of them the part that ends soonest is cut, not the one that is worth most
-)
+OPEN = 50_000  # parts; with more the one that ends soonest is cut, not the one that is worth most
 PARTS = 255  # to which multipliers are kept
 UNDECIDED, PAID, UNCOVERED = 0, 1, 2  # negative rows of a part
 
@@ -41,15 +39,9 @@ UNDECIDED, PAID, UNCOVERED = 0, 1, 2  # negative rows of a part
 class Clauses(NamedTuple):
     """The clauses of which rules are made, each with the rows of weight that it covers.
 
-    Attributes
-    ----------
-    features : (clauses, literals) int32
-    sizes : (clauses,) int64
-    starts : (clauses + 1,) int64
-    members : int32
-        Rows of the clauses, one clause after another.
-    rest : float
-        Positive weight that any clause covers at most which is not among them; 0 if none is left out.
+    `features` is (clauses, literals). The rows of the clauses, `members`, are one clause after another,
+    and begin at `starts`. A clause that is not among them covers at most the positive weight `rest`; 0
+    if none is left out.
     """
 
     features: NDArray[np.int32]
@@ -68,14 +60,7 @@ def clauses_of(
 ) -> Clauses:
     """Return the clauses within limits: those that cover most positive weight, where all are too many.
 
-    Parameters
-    ----------
-    rows : (rows, features) binary CSR
-    weights : (rows,) float64
-        None is 0.
-    literals : int ≥ 1
-    most, entries : int ≥ 1
-        Of clauses, and of their rows together.
+    No weight is 0. `most` and `entries` bound the clauses, and their rows together.
     """
     total = float(np.maximum(weights, 0.0).sum())
     masks, rest, small = bitsets(rows.T.tocsr()), 0.0, 1e-12 * float(np.abs(weights).sum())
@@ -87,30 +72,15 @@ def clauses_of(
         if whole or rest >= total:
             break
         rest = max(2.0 * rest, total / 1024)
-    keep = shortest(covers, sizes) if len(sizes) else np.empty(0, dtype=np.int64)
-    if len(keep) <= PAIRS and len(keep):
-        positive = packed(weights > 0, covers.shape[1])
-        keep = keep[~dominated(covers[keep] & positive, covers[keep] & ~positive, sizes[keep])]
+    keep = undominated(covers, sizes, weights)
     starts, members = members_of(covers[keep])
     return Clauses(features[keep], sizes[keep], starts, members, rest)
 
 
 class Relaxation:
-    """A bound on the worth of all rules of some clauses that falls as it is worked on.
+    """A bound on the worth of all rules of up to `most` clauses that falls as it is worked on.
 
-    Parameters
-    ----------
-    clauses : Clauses
-    weights : (rows,) float64
-    most : int ≥ 1
-        Clauses of a rule.
-    cost : float ≥ 0
-        Of a clause.
-
-    Attributes
-    ----------
-    bound : float
-        No rule is worth more.
+    `cost` is that of a clause.
     """
 
     def __init__(self, clauses: Clauses, weights: NDArray[np.float64], most: int, cost: float) -> None:

@@ -32,13 +32,9 @@ PENALTIES = (1.0, 3.0, 10.0, 100.0)
 BUDGET = 200_000_000  # entries of rows that the search for a proof looks at: some seconds at most
 FIRST = 200_000_000  # the same for the first rule
 CLAUSE = 4_000_000  # and for one of its clauses
-STEP = (
-    5_000_000  # the first search for a proof where the clock ends it; each further one has twice as much
-)
-SETS, TRIALS = (
-    4,
-    8,
-)  # shares of the work: through sets of clauses, and for other rules; the bound has the rest
+# The first search for a proof where the clock ends it; each further one has twice as much.
+STEP = 5_000_000
+SETS, TRIALS = 4, 8  # shares of the work: sets of clauses, and other rules; the bound has the rest
 ROUNDS = 4
 
 
@@ -151,10 +147,7 @@ class _Further:
         end: float | None,
     ) -> None:  # fmt: skip
         self._table, self._limits, self._end = (cells, sums), (most, literals, cost), end
-        self._sets, self._proved = (
-            True,
-            0.0,
-        )  # whether sets of clauses can be gone through, and their bound
+        self._sets, self._proved = True, 0.0  # whether sets can be gone through, and their bound
         self._rest: tuple[Improvement, Relaxation] | None = None
 
     def searched(
@@ -174,10 +167,8 @@ class _Further:
         if self._rest is None:
             entries = MEMBERS if self._end is not None else min(max(work // 8, 10_000), MEMBERS)
             clauses = clauses_of(cells, sums, literals, entries=entries)
-            self._rest = (
-                Improvement(clauses, sums, most, cost),
-                Relaxation(clauses, sums, most, cost),
-            )
+            limits = (clauses, sums, most, cost)
+            self._rest = (Improvement(*limits), Relaxation(*limits))
         improvement, relaxation = self._rest
         self._for(improvement.work, work / TRIALS)
         best = None

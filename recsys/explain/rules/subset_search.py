@@ -25,19 +25,9 @@ BITS = 61  # of the sum of all absolute weights: no sum of some of them leaves i
 class TopSets(NamedTuple):
     """Sets of columns with the largest weights, and the guarantee of the search.
 
-    Parameters
-    ----------
-    sets : list of tuples of int
-        Columns, ascending.
-    weights : (sets,) int64
-    support : (sets,) int64
-        Marked rows that hold each set.
-    bound : int
-        No set that is not listed weighs more; 0 or above.
-    stopped : bool
-        Whether the search stopped at its limit of work.
-    work : int
-        Entries of rows that were looked at.
+    `support` counts the marked rows that hold each set. No set that is not listed weighs more than
+    `bound`, 0 or above. `stopped`: the search stopped at its limit of work, entries of rows that were
+    looked at.
     """
 
     sets: list[tuple[int, ...]]
@@ -65,34 +55,15 @@ def top_sets(
 ) -> TopSets:  # fmt: skip
     """Return the sets of columns whose rows weigh most together, of those that weigh more than 0.
 
-    Parameters
-    ----------
-    rows : (rows, columns) CSR
-        Binary, canonical. A row holds a set if it has all of its columns.
-    weights : (rows,) int64
-        Whose absolute values sum to less than 2⁶².
-    marked : (rows,) bool
-        All rows of positive weight, and others that count as support.
-    least_size, most_size : int ≥ 1
-        Columns of a set.
-    number : int ≥ 1
-        Sets to list.
-    min_support : int ≥ 1
-        Marked rows that must hold a set.
-    budget : int ≥ 0
-        Entries of rows that may be looked at.
+    A row of the binary canonical CSR holds a set if it has all of its columns. The absolute values of
+    the integer weights sum to less than 2⁶². `marked` rows are all of positive weight, and others that
+    count as support: at least `min_support` of them hold a set. `budget` bounds the entries of rows that
+    are looked at.
 
-    Returns
-    -------
-    TopSets
-        Where the search came to its end: the first `number` of all sets, the largest weights first. Of
-        those that weigh the same that one comes first whose columns do: columns come by their own
-        positive weight, then by number.
-
-    Raises
-    ------
-    InputError
-        If the tables of the search would not fit the memory that is free.
+    Where the search came to its end: the first `number` of all sets, the largest weights first. Of those
+    that weigh the same that one comes first whose columns do: columns come by their own positive weight,
+    then by number. If the tables of the search would not fit the memory that is free, it is an
+    InputError.
     """
     columns = rows.shape[1]
     positive = np.zeros(columns, dtype=np.int64)
@@ -135,24 +106,9 @@ def top_unions(
     What r further columns add is at most the sum of the r largest p − ⌊n/r⌋, p and n the positive and
     the negative weight that a column alone would add: together they cost at least the mean of each cost.
 
-    Parameters
-    ----------
-    rows, weights, marked, number, min_support, budget
-        As in `top_sets`; a row holds a set if it has one of its columns. Absolute weights, times
-        `size`, sum to less than 2⁶².
-    touching : (columns,) bool
-        One column of a set must be of these.
-    size : int ≥ 1
-
-    Returns
-    -------
-    TopSets
-        As `top_sets`; columns come by their own weight, then by number.
-
-    Raises
-    ------
-    InputError
-        If the tables of the search would not fit the memory that is free.
+    Arguments and result are as those of `top_sets`, but a row holds a set if it has one of its columns,
+    absolute weights, times `size`, sum to less than 2⁶², and columns come by their own weight, then by
+    number. One column of a set must be of those that `touching`, (columns,) bool, marks.
     """
     columns = rows.shape[1]
     if columns < size or not touching.any():

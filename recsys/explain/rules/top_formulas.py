@@ -150,7 +150,7 @@ class TopFormulas:
         """
         one, many = self._units()
         whose = f"its {many}" if self.connective == "and" else f"the {many} of whom somebody likes it"
-        said = [
+        lines = [
             f"{self.ranker} (kernel {self.kernel}) scores items for {user} by who likes them: each "
             f"{one} has a weight, and an item's score is the sum over {whose}, over its norm."
         ]
@@ -160,7 +160,7 @@ class TopFormulas:
                 among += ", of whom somebody likes it,"
             else:
                 among += " who likes it" if self.users == 1 else " who like it"
-            said.append(
+            lines.append(
                 f"{title or 'The item'} has the score {self.score:.4g}: the sum over "
                 f"{counted(self.holds, one, many)}"
                 + (f", and {self.base:.4g} that none of them adds." if self.base else ".")
@@ -173,18 +173,18 @@ class TopFormulas:
             )
         if not self.exact:
             more = self.bound - self.found[-1].weight if self.found else 0.0
-            said.append(
+            lines.append(
                 f"{which} were to be searched; the search ended early: one that is not listed may weigh "
                 f"up to {self.bound:.4g}"
                 + (f", {more:.4g} more than the last one that is." if more > 0 else ".")
             )
         elif self.bound > 0:
-            said.append(f"{which} were searched: no other weighs more than the last one.")
+            lines.append(f"{which} were searched: no other weighs more than the last one.")
         else:
             none = "no other" if self.found else "none"
-            said.append(f"{which} were searched: {none} has a positive weight.")
+            lines.append(f"{which} were searched: {none} has a positive weight.")
         if self.exclude is not None:
-            said.append(
+            lines.append(
                 f"What {user} is part of is left out"
                 + (
                     f": it adds nothing to the score of what {user} does not like yet."
@@ -193,10 +193,10 @@ class TopFormulas:
                 )
             )
         if self.found:
-            said.append(
+            lines.append(
                 "The weights are the model's. The counts are the data's, and the same beside any model."
             )
-        return said
+        return lines
 
     def _units(self) -> tuple[str, str]:
         """Return the name of a formula's set of users, in the singular and the plural."""
@@ -433,13 +433,7 @@ def _named(kernel: Kernel) -> str:
 
 
 def _factors(kernel: Kernel, users: int, sizes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return 1/‖φ(x)‖ of items of these sizes; 0 for those with no feature.
-
-    Raises
-    ------
-    InputError
-        If an item has so many features that float64 does not hold it.
-    """
+    """Return 1/‖φ(x)‖ of items of these sizes; 0 for those with no feature."""
     plan = kernel.plan(users)
     factors = item_factors(plan, sizes, True)
     logs = factors[np.isfinite(factors)] if plan.logarithmic else np.array([plan.log_scale / 2.0])

@@ -206,7 +206,6 @@ def taste_rule(
     *,
     candidates: NDArray[np.int64] | None = None,
     held_out: float = 0.3,
-    least_lift: float = LEAST_LIFT,
     seed: int = 0,
 ) -> TasteRule | None:
     """Describe the items of a profile by a rule.
@@ -224,7 +223,6 @@ def taste_rule(
         when not given.
     held_out : float in 0…0.9
         Share of the profile that only measures.
-    least_lift : float ≥ 1
     seed : int
         Of the held-out part and of the sampled other items.
 
@@ -253,7 +251,6 @@ def taste_rule(
     """
     X, m = attributes.X, len(attributes.X)
     check_real("held_out", held_out, 0.0, 0.9)
-    check_real("least_lift", least_lift, 1.0)
     check_integer("seed", seed, 0)
     liked = np.unique(np.asarray(items, dtype=np.int64))
     if len(liked) and (liked[0] < 0 or liked[-1] >= m):
@@ -280,7 +277,7 @@ def taste_rule(
         even, _ = bits_and_lift(rule, X, learned, np.ones(m))
         leaves = bool((rule.covers(X) & unseen).any())
         # Chosen among many, a rule must pay for its own description against some prior.
-        key = (leaves and lift > least_lift and max(bits, even) > 0, bits, rule, source)
+        key = (leaves and lift > LEAST_LIFT and max(bits, even) > 0, bits, rule, source)
         if best is None or key[:2] > best[:2]:
             best = key
     return None if best is None else _measured(best, X, learned, held, others, machine, unseen)

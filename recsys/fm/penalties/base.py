@@ -101,13 +101,7 @@ class Penalty(BaseEstimator):  # type: ignore[misc]
 
 
 def parameters_of(given: BaseEstimator) -> NDArray[np.float64]:
-    """Return the parameters of an object as numbers, in the order of its constructor.
-
-    Raises
-    ------
-    InputError
-        If one is not a finite number.
-    """
+    """Return the parameters of an object as finite numbers, in the order of its constructor."""
     names = [name for name in inspect.signature(type(given)).parameters if hasattr(given, name)]
     for name in names:
         value = getattr(given, name)

@@ -27,14 +27,7 @@ RANK = 1e-12  # eigenvalues below this share of the largest one are directions t
 
 
 def size_matters(form: Form) -> bool:
-    """Return whether P cannot take up the size of a component's weight.
-
-    Examples
-    --------
-    >>> from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, Form
-    >>> size_matters(Form(ALL_SUBSETS, 1, 1)), size_matters(Form(ANOVA, 2, 1))
-    (True, False)
-    """
+    """Return whether P cannot take up the size of a component's weight."""
     return form.kind in (ALL_SUBSETS, MIXED)
 
 

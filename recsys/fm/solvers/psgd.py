@@ -20,7 +20,13 @@ import numpy as np
 from recsys._jit import jit
 from recsys.fm.penalties.chain import vanishes
 from recsys.fm.solvers.base import SOLVERS
-from recsys.fm.solvers.stochastic import BATCHES, Steps, Stochastic, batch_gradient, proximal_step
+from recsys.fm.solvers.stochastic import (
+    BATCHES,
+    Indices,
+    Stochastic,
+    batch_gradient,
+    proximal_step,
+)
 from recsys.multilinear.arrays import Compressed
 
 __all__ = ["ProximalStochastic"]
@@ -32,23 +38,14 @@ class ProximalStochastic(Stochastic):
 
     place = 13
 
-    def epoch(self) -> float:
-        """Walk all rows in a random order, or as many random pairs."""
-        first, second = self._sampled()
-        self.passes += 1
-        objective, model, by = self.objective, self.objective.model, self.objective.regularization
-        steps = Steps(
-            by.alpha, by.beta, by.gamma, objective.penalty_argument, self.options.batch_size,
-            float(self.rate), False, objective.intercept,
-        )  # fmt: skip
-        moved = float(
+    def _walk(self, first: Indices, second: Indices) -> float:
+        objective, model = self.objective, self.objective.model
+        return float(
             objective.compiled(psgd_epoch)(
                 model.z, self.state, self.clock, model.layout, Compressed.of(objective.X),
-                objective.target, first, second, steps,
+                objective.target, first, second, self._steps(self.rate),
             )
         )  # fmt: skip
-        objective.refresh()
-        return moved
 
 
 # ---- kernels

@@ -119,17 +119,7 @@ class RelationalDescent(Descent):
 
 
 class BlockPasses:
-    """Passes over rows of any number of parts.
-
-    Parameters
-    ----------
-    blocks : sequence of Block
-    visited : (features,) int64
-        The columns in the order in which they are visited.
-    threads : int, optional
-    compiled : callable
-        `Objective.compiled`.
-    """
+    """Passes over rows of any number of parts, whose columns are visited in the order of `visited`."""
 
     def __init__(
         self, blocks: Sequence[Block], visited: NDArray[np.int64], threads: int | None,

@@ -104,8 +104,7 @@ class Stochastic(Solver):
         """Walk all rows in a random order, or as many random pairs."""
         first, second = self._sampled()
         self.passes += 1
-        rate = self.rate if self.adaptive else self.rate / np.sqrt(self.passes)
-        moved = self._walk(first, second, rate)
+        moved = self._walk(first, second)
         self.objective.refresh()
         return moved
 
@@ -121,12 +120,17 @@ class Stochastic(Solver):
                 first = objective.rng.permutation(some)
         return first[: self.most].astype(np.int64), second[: self.most].astype(np.int64)
 
-    def _walk(self, first: Indices, second: Indices, rate: float) -> float:
-        objective, model, by = self.objective, self.objective.model, self.objective.regularization
-        steps = Steps(
+    def _steps(self, rate: float) -> Steps:
+        objective, by = self.objective, self.objective.regularization
+        return Steps(
             by.alpha, by.beta, by.gamma, objective.penalty_argument, self.options.batch_size,
             float(rate), self.adaptive, objective.intercept,
         )  # fmt: skip
+
+    def _walk(self, first: Indices, second: Indices) -> float:
+        """Take the steps of these samples; returns the parameters' change."""
+        objective, model = self.objective, self.objective.model
+        steps = self._steps(self.rate if self.adaptive else self.rate / np.sqrt(self.passes))
         return float(
             objective.compiled(stochastic_epoch)(
                 model.z, self.state, self.clock, model.layout, Compressed.of(objective.X),

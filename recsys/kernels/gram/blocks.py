@@ -14,16 +14,8 @@ from recsys.kernels.gram.counts import sort_touched
 class Block(NamedTuple):
     """Rows low…high of a co-occurrence matrix, as `sparse_counts` or `cooccurrence` has them.
 
-    Attributes
-    ----------
-    lengths : (rows,) int64
-        Entries of each row.
-    indices : (entries,) int32
-        Ascending in each row.
-    data : (entries,)
-        Counts, or float32 sums of votes.
-    own : (rows,) float64
-        Sum of the votes of each item's users; empty without votes.
+    Row r has `lengths[r]` entries: `indices` ascend in it, and `data` are counts, or float32 sums of
+    votes. `own`, (rows,), is the sum of the votes of each item's users; empty without votes.
     """
 
     lengths: NDArray[np.int64]
@@ -44,30 +36,12 @@ def block_of_counts(
     votes: NDArray[np.float64] | None = None,
     diagonal: bool = False,
 ) -> Block:
-    """Count the pairs of some items with all others.
+    """Count the pairs of the items low, low + 1, … with all `items`.
 
-    Parameters
-    ----------
-    low : int
-        The first item.
-    indptr, indices : (users + 1,) int64, (interactions,) int32
-        The items of each row, none twice, in any order.
-    items : int
-        Of the catalogue.
-    item_ptr, item_users : (rows + 1,) int64, (interactions of these,) int32
-        Users of each of the items low, low + 1, …, ascending.
-    entries : int
-        At least as many as will be found.
-    dtype : type
-        Of counts.
-    votes : (users,) float64, optional
-        Weight of each row; data are then float32, summed in float64 in the order of users.
-    diagonal : bool
-        Store an item's own sum, too, even a 0.
-
-    Returns
-    -------
-    Block
+    `indptr` and `indices` are the items of each user, none twice, in any order, and `item_ptr` and
+    `item_users` the users of each of the items to count, ascending. There is room for `entries` counts
+    of `dtype`. With `votes`, the weight of each user, data are float32, summed in float64 in the order
+    of users. `diagonal` stores an item's own sum, too, even a 0.
     """
     rows = len(item_ptr) - 1
     lengths = np.zeros(rows, dtype=np.int64)

@@ -52,9 +52,7 @@ class ItemCounts:
     def place(self) -> NDArray[np.int32]:
         """The place of each item."""
         assert self.order is not None
-        out = np.empty_like(self.order)
-        out[self.order] = np.arange(len(out), dtype=np.int32)
-        return out
+        return positions(self.order)
 
     def toarray(self) -> NDArray[Any]:
         """Return the co-occurrences of all pairs in the order of items, sizes on the diagonal."""
@@ -67,20 +65,7 @@ class ItemCounts:
         return out
 
     def changed(self, taken: sp.csr_matrix, added: sp.csr_matrix, vectors: int) -> ItemCounts:
-        """Return the counts with some rows taken out and others added.
-
-        Parameters
-        ----------
-        taken, added : (rows, items) CSR
-            Binary, canonical.
-        vectors : int
-            The dimension afterwards.
-
-        Raises
-        ------
-        InputError
-            If a row is taken out that cannot have been in.
-        """
+        """Return the counts of `vectors` rows, some of them removed and others added."""
         sizes = self.sizes + np.bincount(added.indices, minlength=len(self.sizes))
         sizes -= np.bincount(taken.indices, minlength=len(self.sizes))
         kind = count_type(sizes)
@@ -117,13 +102,15 @@ class ItemCounts:
         return replace(self, together=together, sizes=sizes, order=order)
 
 
-def check_counts(counts: ItemCounts, items: int) -> None:
-    """Refuse counts that no rows have: a file may hold anything, and kernels look up tables by counts.
+def positions(order: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the position of each item in an order."""
+    out = np.empty_like(order)
+    out[order] = np.arange(len(out), dtype=np.int32)
+    return out
 
-    Raises
-    ------
-    ValueError
-    """
+
+def check_counts(counts: ItemCounts, items: int) -> None:
+    """Refuse counts that no rows have: a file may hold any, and kernels look up tables by counts."""
     t, sizes = counts.together, counts.sizes
     data = t if counts.dense else t.data
     weighed = data.dtype == np.float32
@@ -138,9 +125,7 @@ def check_counts(counts: ItemCounts, items: int) -> None:
         order = counts.order
         if order is None or order.shape != (items,) or order.dtype != np.int32:
             raise ValueError("order_ should name every item once")
-        if (np.bincount(np.clip(order, 0, items - 1), minlength=items) != 1).any():
-            raise ValueError("order_ should name every item once")
-        if order.min() < 0 or order.max() >= items:
+        if not np.array_equal(np.sort(order), np.arange(items)):
             raise ValueError("order_ should name every item once")
         sizes = sizes[order]
     if weighed:
@@ -168,18 +153,7 @@ def count_type(sizes: NDArray[Any]) -> type:
 
 
 def dense_counts(user_items: sp.csr_matrix) -> ItemCounts:
-    """Count all pairs of items as an array.
-
-    Parameters
-    ----------
-    user_items : (users, items) CSR
-        Binary: every stored entry counts as 1. Indices sorted, no duplicates.
-
-    Raises
-    ------
-    InputError
-        If it does not fit the memory that is free.
-    """
+    """Count all pairs of items of a binary canonical CSR as an array, if it fits the free memory."""
     items = user_items.shape[1]
     layout = columns(user_items)
     sizes = np.diff(layout.indptr).astype(np.int64)
@@ -210,35 +184,20 @@ def sparse_counts(
 ) -> ItemCounts:
     """Count the pairs of items that occur, as CSR over positions, popular items first.
 
-    Parameters
-    ----------
-    user_items : (users, items) CSR
-        Binary, canonical.
-    votes : (users,) float64, optional
-        Weight of each row: co-occurrences are then sums of weights, float32, added in float64.
-    budget : int, optional
-        Bytes it may take; what is free when not given.
-
-    Raises
-    ------
-    InputError
-        If it would take more, with the bytes needed.
+    With `votes`, the weight of each row of the binary canonical CSR, they are float32 sums of weights,
+    added in float64. What would take more than `budget` bytes (what is free when not given) is refused.
     """
     m = user_items.shape[1]
     popularity = np.bincount(user_items.indices, minlength=m).astype(np.int64)
     order = np.argsort(-popularity, kind="stable").astype(np.int32)
-    place = np.empty_like(order)
-    place[order] = np.arange(m, dtype=np.int32)
+    place = positions(order)
     rows = renumbered(user_items, place)
     layout = columns(rows)
     lengths = pair_lengths(rows, layout)
     lengths -= popularity[order] > 0  # themselves
     kind = np.float32 if votes is not None else count_type(popularity)
     check_budget(sparse_bytes(int(lengths.sum()), m, kind), m, budget)
-    indptr = np.zeros(m + 1, dtype=np.int64)
-    np.cumsum(lengths, out=indptr[1:])
-    indices = np.empty(indptr[-1], dtype=np.int32)
-    data = np.empty(indptr[-1], dtype=kind)
+    indptr, indices, data = _room(lengths, kind)
     own: NDArray[Any] = popularity
     with parallel() as threads:
         if votes is None:
@@ -262,23 +221,14 @@ def cooccurrence(
 ) -> sp.csr_matrix:
     """Return R.T @ diag(votes) @ R as float32 CSR, summed in float64, the diagonal stored.
 
-    Parameters
-    ----------
-    user_items : (users, items) CSR
-        Binary, canonical.
-    votes : (users,) float64, optional
-        Weight of each user; 1 when not given.
-    budget : int, optional
-        Bytes it may take; what is free when not given.
+    `user_items` is binary and canonical; `votes` are 1 and `budget`, in bytes, is what is free by
+    default.
     """
     m = user_items.shape[1]
     layout = columns(user_items)
     lengths = np.maximum(pair_lengths(user_items, layout), 1)
     check_budget(sparse_bytes(int(lengths.sum()), m, np.float32), m, budget)
-    indptr = np.zeros(m + 1, dtype=np.int64)
-    np.cumsum(lengths, out=indptr[1:])
-    indices = np.empty(indptr[-1], dtype=np.int32)
-    data = np.empty(indptr[-1], dtype=np.float32)
+    indptr, indices, data = _room(lengths, np.float32)
     votes = np.ones(user_items.shape[0]) if votes is None else votes
     with parallel() as threads:
         in_parts(
@@ -301,8 +251,8 @@ def pair_lengths(user_items: sp.csr_matrix, layout: sp.csc_matrix | None = None)
 
 def columns(user_items: sp.csr_matrix) -> sp.csc_matrix:
     """Return the transpose's layout with, as data, each entry's position in the CSR arrays."""
-    positions = np.arange(user_items.nnz, dtype=np.int64)
-    return sp.csr_matrix((positions, user_items.indices, user_items.indptr), user_items.shape).tocsc()
+    entries = np.arange(user_items.nnz, dtype=np.int64)
+    return sp.csr_matrix((entries, user_items.indices, user_items.indptr), user_items.shape).tocsc()
 
 
 def renumbered(rows: sp.csr_matrix, place: NDArray[np.int32]) -> sp.csr_matrix:
@@ -328,6 +278,13 @@ def check_budget(need: int, items: int, budget: int | None) -> None:
         check_memory(need, what, budget, enough)
 
 
+def _room(lengths: NDArray[np.int64], dtype: Any) -> tuple[NDArray[np.int64], NDArray[np.int32], Any]:
+    """Return the row pointers of rows of these lengths, and room for their indices and data."""
+    indptr = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=indptr[1:])
+    return indptr, np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1], dtype=dtype)
+
+
 def _csr(data: Any, indices: Any, indptr: Any, m: int) -> sp.csr_matrix:
     """Return a CSR matrix on these arrays themselves: the constructor would copy and check them."""
     out = sp.csr_matrix((m, m), dtype=data.dtype)
@@ -346,9 +303,7 @@ def _merged(old: sp.csr_matrix, change: sp.csr_matrix, kind: type) -> tuple[int,
     least = np.zeros(m, dtype=np.int64)
     with parallel() as threads:
         in_parts(threads, _merge_lengths, *arrays, lengths, least)
-        indptr = np.zeros(m + 1, dtype=np.int64)
-        np.cumsum(lengths, out=indptr[1:])
-        indices, data = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], kind)
+        indptr, indices, data = _room(lengths, kind)
         if least.min(initial=0) >= 0:
             in_parts(threads, _merge, *arrays, indptr, indices, data)
     return int(least.min(initial=0)), _csr(data, indices, indptr, m)

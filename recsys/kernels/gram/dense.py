@@ -70,14 +70,7 @@ def item_gram(
 
 
 def weighted_gram(user_items: sp.csr_matrix, votes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return R.T @ diag(votes) @ R, (items, items) float64 in Fortran order.
-
-    Parameters
-    ----------
-    user_items : (users, items) CSR
-        Binary, canonical.
-    votes : (users,) float64
-    """
+    """Return R.T @ diag(votes) @ R of a binary canonical R, (items, items) float64 in Fortran order."""
     m = user_items.shape[1]
     layout = columns(user_items)
     out: NDArray[np.float64] = np.zeros((m, m))
@@ -93,30 +86,13 @@ def weighted_gram(user_items: sp.csr_matrix, votes: NDArray[np.float64]) -> NDAr
 def centred_gram(
     counts: ItemCounts, kernel: Kernel
 ) -> tuple[NDArray[np.floating], NDArray[np.float64] | None]:
-    """Return the normalised item matrix in the form that keeps its digits, and how to undo that.
+    """Return the normalised item matrix of dense counts in a form that keeps its digits, and t.
 
-    Where the kernel's values tend to 1 on these items (disjunctions of high degree, kernels of
-    literals on sparse data), 1 − K has lost its digits long before K leaves float32. There the matrix is
-    centred on a reference vector, K'ᵢⱼ = Kᵢⱼ − tᵢ − tⱼ, which changes neither a program over a simplex
-    nor a ranking by scores less a mean of others (`recsys.kernels.plans.centre`).
-
-    Parameters
-    ----------
-    counts : ItemCounts
-        In dense form.
-    kernel : Kernel
-
-    Returns
-    -------
-    gram : (items, items), symmetric
-        K or K'; float32, or float64 where entries of K' leave its range.
-    offsets : (items,) float64 or None
-        t; None where the matrix is K itself.
-
-    Raises
-    ------
-    InputError
-        As `item_gram`.
+    Where the kernel's values tend to 1 on these items (disjunctions of high degree, kernels of literals
+    on sparse data), 1 − K has lost its digits long before K leaves float32. There the matrix is centred
+    on a reference vector, K'ᵢⱼ = Kᵢⱼ − tᵢ − tⱼ, which changes neither a program over a simplex nor a
+    ranking by scores less a mean of others (`recsys.kernels.plans.centre`). Elsewhere it is K, and t is
+    None. It is float32, or float64 where entries of K' leave its range.
     """
     plan = kernel.checked_plan(counts.vectors)
     if counts.sizes.dtype.kind == "f":  # weighed vectors: the linear kernel, by their norms

@@ -23,20 +23,10 @@ class ItemRows:
     Rows are in the order of their digests, and empty rows are left out. So the same interactions give
     the same bits in whatever order users came.
 
-    Attributes
-    ----------
-    rows : (rows, items) CSR
-        Ones, uint8; indices sorted.
-    sizes : (items,) int64
-        In how many rows each item is; float64, sums of votes, where rows weigh differently.
-    vectors : int
-        n: how many rows were counted, empty ones included.
-    votes : float
-        Rows count |row|^−votes.
-
-    Notes
-    -----
-    Its methods are those of `recsys.kernels.gram.counts.ItemCounts`.
+    `rows` is a CSR of ones, uint8, with sorted indices; a row counts |row|^−votes. `sizes` says in how
+    many rows each item is, as float64 sums of votes where rows weigh differently, and `vectors` how many
+    rows were counted, empty ones included. The methods are those of
+    `recsys.kernels.gram.counts.ItemCounts`.
     """
 
     rows: sp.csr_matrix
@@ -63,20 +53,7 @@ class ItemRows:
         return np.asarray(out)
 
     def changed(self, taken: sp.csr_matrix, added: sp.csr_matrix, vectors: int) -> ItemRows:
-        """Return the rows after some are removed and others added.
-
-        Parameters
-        ----------
-        taken, added : (rows, items) CSR
-            Binary, canonical.
-        vectors : int
-            The dimension afterwards.
-
-        Raises
-        ------
-        InputError
-            If a row is taken out that is not in.
-        """
+        """Return the rows, `vectors` in all, some of them removed and others added."""
         digests = row_digests(self.rows)  # ascending
         out = np.sort(row_digests(taken[np.diff(taken.indptr) > 0]))
         at = np.searchsorted(digests, out)
@@ -96,16 +73,7 @@ class ItemRows:
 
 
 def item_rows(rows: sp.csr_matrix, votes: float = 0.0, vectors: int | None = None) -> ItemRows:
-    """Return an `ItemRows` of these rows of interactions.
-
-    Parameters
-    ----------
-    rows : (rows, items) CSR
-        Binary: every stored entry counts as 1. Canonical.
-    votes : float
-    vectors : int, optional
-        n, if not the number of rows.
-    """
+    """Return an `ItemRows` of these binary canonical rows; n is `vectors`, or the number of rows."""
     vectors = rows.shape[0] if vectors is None else vectors
     order = np.argsort(row_digests(rows), kind="stable")
     order = order[np.diff(rows.indptr)[order] > 0]
@@ -120,12 +88,7 @@ def item_rows(rows: sp.csr_matrix, votes: float = 0.0, vectors: int | None = Non
 
 
 def check_item_rows(counts: ItemRows, items: int) -> None:
-    """Refuse rows from a file that cannot come from a fit.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse rows from a file that cannot come from a fit."""
     X, sizes = counts.rows, counts.sizes
     if not sp.issparse(X) or X.shape[1] != items or not X.has_canonical_format:
         raise ValueError("rows_ does not fit the items")

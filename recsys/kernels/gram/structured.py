@@ -80,11 +80,12 @@ class Arrays(NamedTuple):
 class StructuredGram:
     """A symmetric (items, items) matrix: K[i, j] = table[classes[i], classes[j]] + correction[i, j].
 
+    Values that leave the range of the dtype are refused.
+
     Parameters
     ----------
     counts : ItemCounts
         In sparse form.
-    kernel : Kernel
     normalize : bool
         As in `recsys.kernels.item_gram`, also for cold items.
     dtype : float32 or float64
@@ -97,16 +98,10 @@ class StructuredGram:
 
     Attributes
     ----------
-    arrays : Arrays
     place : (items,) int32
-        Position of each item in them.
+        Position of each item in `arrays`.
     offsets : (items,) float64 or None
         Where the matrix is a centred kernel K'ᵢⱼ = Kᵢⱼ − tᵢ − tⱼ: t.
-
-    Raises
-    ------
-    InputError
-        If values leave the range of the dtype.
     """
 
     def __init__(
