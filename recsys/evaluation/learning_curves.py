@@ -25,6 +25,7 @@ from recsys.evaluation.rows import table_of
 from recsys.evaluation.run import NONE_LEFT, Progress
 from recsys.utils.attempts import Dropped, attempt, check_some_left
 from recsys.utils.progress import QUIET, bar
+from recsys.utils.sparse import masked, owners
 from recsys.utils.validation import check_choice, check_real
 
 if TYPE_CHECKING:
@@ -215,11 +216,10 @@ def _thinned(fold: Fold, share: float, of: str, seed: tuple[int, int]) -> sp.csr
     if of == USERS:
         others = np.setdiff1d(np.arange(train.shape[0]), fold.users)
         dropped = rng.permutation(others)[round(share * len(others)) :]
-        keep = ~np.isin(np.repeat(np.arange(train.shape[0]), np.diff(train.indptr)), dropped)
+        keep = ~np.isin(owners(train), dropped)
     else:
         keep = np.zeros(train.nnz, dtype=bool)
         keep[rng.permutation(train.nnz)[: round(share * train.nnz)]] = True
     if not keep.any():
         raise InputError(f"a share of {share:g} leaves no interaction to fit on")
-    rows = np.repeat(np.arange(train.shape[0]), np.diff(train.indptr))[keep]
-    return sp.csr_matrix((train.data[keep], (rows, train.indices[keep])), train.shape)
+    return masked(train, keep)

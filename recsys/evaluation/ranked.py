@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from recsys.data import Fold, Interactions
 from recsys.data.splits import ranks_of
 from recsys.errors import InputError, counted
-from recsys.utils.sparse import binary
+from recsys.utils.sparse import binary, owners
 
 BIASED = "biased"  # begins the name of a metric of sampled negatives
 SAMPLING = 1  # parts the draws of negatives from those of protocols
@@ -156,7 +156,7 @@ class RankedFold(NamedTuple):
             return train[users] if self.filter_liked else _rows(train, users[:0])[users]
         mask = np.ones((len(users), train.shape[1]), dtype=np.bool_)
         chosen = self.only[users]
-        mask[np.repeat(np.arange(len(users)), np.diff(chosen.indptr)), chosen.indices] = False
+        mask[owners(chosen), chosen.indices] = False
         indices = np.broadcast_to(np.arange(train.shape[1], dtype=np.int32), mask.shape)[mask]
         indptr = np.concatenate([[0], np.cumsum(mask.sum(axis=1))]).astype(np.int32)
         return sp.csr_matrix((np.ones(len(indices), dtype=np.float32), indices, indptr), mask.shape)

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.utils.sparse import owners
+from recsys.utils.sparse import masked
 
 
 def asymmetric_cosine(
@@ -62,5 +62,4 @@ def _largest(matrix: sp.csr_matrix, k: int) -> sp.csr_matrix:
     for i in range(matrix.shape[0]):
         begin, end = matrix.indptr[i], matrix.indptr[i + 1]
         keep[begin + np.argsort(-matrix.data[begin:end], kind="stable")[:k]] = True
-    owner = owners(matrix)[keep]
-    return sp.csr_matrix((matrix.data[keep], (owner, matrix.indices[keep])), matrix.shape)
+    return masked(matrix, keep)

@@ -16,6 +16,7 @@ from recsys.rankers._standardised import add_standardised, fitted
 from recsys.rankers._ties import tie_order
 from recsys.rankers.base import Ranker
 from recsys.utils.attempts import Dropped, attempt
+from recsys.utils.sparse import masked
 
 NOT_FITTED, NOT_SCORED = "it could not be fitted", "its scores could not be had"
 JUDGES = 200  # held-out users who judge on a sample
@@ -63,7 +64,7 @@ class Task:
         taken[order[:count]] = True
         mask = np.repeat(taken, lengths)
         return Task(
-            _masked(self.train, mask), None if self.times is None else _masked(self.times, mask), first,
+            masked(self.train, mask), None if self.times is None else masked(self.times, mask), first,
             self.test[judges], self.seed, self.ties, self.item_features,
         )  # fmt: skip
 
@@ -142,9 +143,3 @@ def run_all(task: Task, specs: list[str], clock: Clock) -> Result:
                 continue
             found.seconds[spec], found.scores[spec] = seconds, scores
     return found
-
-
-def _masked(R: sp.csr_matrix, mask: NDArray[np.bool_]) -> sp.csr_matrix:
-    """Return some of the entries."""
-    indptr = np.concatenate([[0], np.cumsum(mask)])[R.indptr]
-    return sp.csr_matrix((R.data[mask], R.indices[mask], indptr), R.shape)

@@ -24,6 +24,7 @@ from recsys.rankers._structured_view import StructuredView
 from recsys.rankers.base import Ranker
 from recsys.utils.memory import parse_memory
 from recsys.utils.recency import recency_weights
+from recsys.utils.sparse import entries_of, owners
 from recsys.utils.topn import LOWEST, top_n
 from recsys.utils.validation import check_real, clean_matrix
 
@@ -322,7 +323,7 @@ class MarginRanker(KernelRanker):
         self._check_fitted()
         rows = clean_matrix(user_items, n_items=self.n_items_)
         alpha, residuals = self._solve(rows, self._times_of_rows(None, rows, times))
-        return sp.csr_matrix((alpha, rows.indices, rows.indptr), rows.shape), residuals
+        return entries_of(rows, alpha), residuals
 
     def signed_weights(self, user_items: Any, times: Any = None) -> NDArray[np.float64]:
         """Return yᵢαᵢ of all items, (users, items) float64: α of liked items less 1 over the items of q.
@@ -335,7 +336,7 @@ class MarginRanker(KernelRanker):
         alpha, _ = self._solve(rows, self._times_of_rows(None, rows, times))
         lengths = np.diff(rows.indptr)
         out = np.repeat(-self._share(lengths)[:, None], self.n_items_, axis=1)
-        liked = np.repeat(np.arange(rows.shape[0]), lengths), rows.indices
+        liked = owners(rows), rows.indices
         out[liked] = alpha + (out[liked] if self.q == "mean" else 0.0)
         out[lengths == 0] = 0.0
         return out

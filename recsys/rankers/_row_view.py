@@ -29,6 +29,7 @@ from recsys.optim.simplex_qp import TOLERANCE
 from recsys.rankers._margin_programs import MAX_STEPS, solve_one
 from recsys.rankers._structured_view import begin_block, end_block
 from recsys.utils.memory import check_memory
+from recsys.utils.sparse import owners
 
 HEAD = 4096  # largest number of popular items whose pairs are kept
 BLOCK_BYTES = 64_000_000  # bytes of the sums of a block of users
@@ -136,7 +137,7 @@ class RowView:
             return out
         # Sort by item within each block of users, so that each row is counted once for all of them.
         width = max(1, min(BLOCK_BYTES // (8 * m), -(-users // 2)))
-        owner = np.repeat(np.arange(users), np.diff(indptr))
+        owner = owners(rows)
         by_item = np.lexsort((owner, rows.indices, owner // width))
         blocks = -(-users // width)
         edges = np.searchsorted(owner[by_item] // width, np.arange(blocks + 1))

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from recsys._jit import SUMS, in_parts, jit, parallel
 from recsys.kernels.gram.counts import cooccurrence
 from recsys.rankers._eigenvalue import largest_eigenvalue
-from recsys.utils.sparse import binary, owners
+from recsys.utils.sparse import binary, owners, row_votes
 
 DENSE = 0.25  # of all pairs; above it matrix products are faster
 ROWS = 1024
@@ -31,9 +31,8 @@ def sharpen(weights: sp.csr_matrix, liked: sp.csr_matrix, amount: float) -> None
     liked : (users, items) CSR
     amount : float
     """
-    lengths = np.maximum(np.diff(liked.indptr), 1).astype(np.float64)
     sizes = np.maximum(np.bincount(liked.indices, minlength=liked.shape[1]), 1)
-    scale, per_user = sizes.astype(np.float64) ** -0.5, lengths**-USERS
+    scale, per_user = sizes.astype(np.float64) ** -0.5, row_votes(liked, USERS)
     ones = binary(liked)
     amount = amount / largest_eigenvalue(
         lambda v: scale * (ones.T @ (per_user * (ones @ (scale * v)))), np.sqrt(1.0 / scale)

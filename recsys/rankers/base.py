@@ -30,6 +30,7 @@ from recsys.registry import check_parameters
 from recsys.utils import model_file
 from recsys.utils.progress import bar_of_python
 from recsys.utils.recency import aligned
+from recsys.utils.sparse import entries_of
 from recsys.utils.topn import LOWEST as LOWEST
 from recsys.utils.topn import Candidates, candidates
 from recsys.utils.validation import check_ids, check_integer, clean_matrix
@@ -799,4 +800,4 @@ def _fitted_times(liked: sp.csr_matrix, times: sp.csr_matrix | None) -> sp.csr_m
     when = aligned(liked, times)
     if (when == when[0]).all():
         return None
-    return sp.csr_matrix((when, liked.indices, liked.indptr), liked.shape)
+    return entries_of(liked, when)

@@ -40,7 +40,7 @@ from recsys.rankers.serialization import read_ranker
 from recsys.utils import model_file
 from recsys.utils.dates import FIRST, LAST, date_text, dated, moment, number_of
 from recsys.utils.recency import aligned
-from recsys.utils.sparse import entries_of, row_of, with_rows
+from recsys.utils.sparse import enlarged, entries_of, masked, row_of, with_rows
 from recsys.utils.validation import check_real
 
 LEAST_WEIGHT, MOST_WEIGHT = 1e-9, 1e9  # accepted weights of an item in a history
@@ -567,8 +567,8 @@ class ModelPackage:
         items = [name for name in changes.items if name not in self.item_index]
         user_index, item_index = _longer(self.user_index, users), _longer(self.item_index, items)
         shape = (len(user_index), len(item_index))
-        rows = _reshaped(self.user_items, shape)
-        times = None if self.times is None else _reshaped(self.times, shape)
+        rows = enlarged(self.user_items, shape)
+        times = None if self.times is None else enlarged(self.times, shape)
         touched = [name for name in changes.likes if name in user_index]
         numbers = np.array([user_index[name] for name in touched], dtype=np.int64)
         before = rows[numbers]
@@ -702,12 +702,6 @@ def texts_of(names: NDArray[np.object_]) -> NDArray[np.object_]:
     return np.array([str(name) for name in names], dtype=object)
 
 
-def _reshaped(matrix: sp.csr_matrix, shape: tuple[int, int]) -> sp.csr_matrix:
-    """Return a matrix with empty rows and columns behind its own."""
-    indptr = np.pad(matrix.indptr, (0, shape[0] - matrix.shape[0]), "edge")
-    return sp.csr_matrix((matrix.data, matrix.indices, indptr), shape)
-
-
 def _added(data: Interactions, changes: Changes) -> sp.csr_matrix | None:
     """Return the weights that events add, (users, items); None where they have none."""
     if not changes.weights:
@@ -727,11 +721,11 @@ def _with_values(
     matrix: sp.csr_matrix, before: sp.csr_matrix, added: sp.csr_matrix | None = None
 ) -> sp.csr_matrix:
     """Return a matrix of ones with the weights that pairs had before, and what is added to them."""
-    values = aligned(matrix, _reshaped(before, matrix.shape))
+    values = aligned(matrix, enlarged(before, matrix.shape))
     if added is not None:
         values = values + aligned(matrix, added)
     values[values == 0] = 1.0
-    return sp.csr_matrix((values.astype(np.float32), matrix.indices, matrix.indptr), matrix.shape)
+    return entries_of(matrix, values.astype(np.float32))
 
 
 def _changed_rows(
@@ -776,9 +770,7 @@ def _earlier(
 ) -> tuple[sp.csr_matrix, sp.csr_matrix]:
     """Return the interactions of rows before a time, and their times; unknown times are the oldest."""
     kept = times.data < before
-    indptr = np.concatenate(([0], np.cumsum(kept)))[rows.indptr].astype(rows.indptr.dtype)
-    left = sp.csr_matrix((rows.data[kept], rows.indices[kept], indptr), rows.shape)
-    return left, entries_of(left, times.data[kept])
+    return masked(rows, kept), masked(times, kept)
 
 
 @model_file.refuses

@@ -20,7 +20,7 @@ from recsys.rankers._updates import MOST, Updatable
 from recsys.rankers.base import DENSE_ITEMS, Candidate
 from recsys.rankers.registry import RANKERS
 from recsys.utils.memory import parse_memory
-from recsys.utils.sparse import binary, owners
+from recsys.utils.sparse import binary, enlarged, entries_of, owners, row_votes
 from recsys.utils.validation import check_integer, check_real
 
 
@@ -126,8 +126,7 @@ class MSDw(Updatable, ItemWeights):
 
     def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
         budget = parse_memory(self.memory)
-        lengths = np.maximum(np.diff(liked.indptr), 1).astype(np.float64)
-        counts = cooccurrence(liked, lengths**-self.votes if self.votes else None, budget)
+        counts = cooccurrence(liked, row_votes(liked, self.votes) if self.votes else None, budget)
         users = np.bincount(liked.indices, minlength=counts.shape[1])
         for name in ("counts_", "row_digests_"):
             vars(self).pop(name, None)
@@ -206,7 +205,7 @@ class MSDw(Updatable, ItemWeights):
         self.counts_, self.weights_ = _smallest(above), weights
 
     def _extend(self, items: int) -> None:
-        above = _enlarged(self.counts_, items)
+        above = enlarged(self.counts_, (items, items))
         own = np.pad(self.popularity_, (0, items - self.n_items_)).astype(np.int64)
         weights = self._weighed(_symmetric(above, own), own)
         self.counts_, self.weights_ = above, weights
@@ -233,7 +232,7 @@ def _smallest(counts: sp.csr_matrix) -> sp.csr_matrix:
     """Return counts in the smallest unsigned type that holds them."""
     kind = np.min_scalar_type(int(counts.data.max(initial=0)))
     # Made anew, so that index types are those that a file gives back.
-    return sp.csr_matrix((counts.data.astype(kind), counts.indices, counts.indptr), counts.shape)
+    return entries_of(counts, counts.data.astype(kind))
 
 
 def _above(counts: sp.csr_matrix) -> sp.csr_matrix:
@@ -256,12 +255,6 @@ def _symmetric(above: sp.csr_matrix, own: NDArray[np.int64]) -> sp.csr_matrix:
         indptr, indices, data,
     )  # fmt: skip
     return sp.csr_matrix((data, indices, indptr), above.shape)
-
-
-def _enlarged(counts: sp.csr_matrix, items: int) -> sp.csr_matrix:
-    """Return counts of more items, of which the last occur with none."""
-    indptr = np.pad(counts.indptr, (0, items - counts.shape[0]), "edge")
-    return sp.csr_matrix((counts.data, counts.indices, indptr), (items, items))
 
 
 # ---- kernels

@@ -21,6 +21,7 @@ from recsys.rankers.registry import RANKERS
 from recsys.rankers.sequences import before_after, sequences
 from recsys.utils.memory import check_memory, free_memory
 from recsys.utils.recency import elapsed, newer
+from recsys.utils.sparse import entries_of, row_votes
 from recsys.utils.threads import safe_blas
 from recsys.utils.validation import check_choice, check_integer, check_real
 
@@ -188,9 +189,8 @@ class SLIST(Ranker):
         times: sp.csr_matrix | None = None,
     ) -> None:
         found = sequences(liked, None if times is None else times.data, self.random_state)
-        lengths = np.diff(liked.indptr)
-        votes = np.maximum(lengths, 1.0) ** -float(self.votes)
-        longest = int(lengths.max())
+        votes = row_votes(liked, float(self.votes))
+        longest = int(np.diff(liked.indptr).max())
         self.ordered_ = times is not None
         laws = self._laws() if self.ordered_ else [Decay("none")]
         items = liked.shape[1]
@@ -299,10 +299,7 @@ class SLIST(Ranker):
         votes = self._votes(rows, times)
         if len(votes) == 1:
             return weighted_sums(rows, votes[0], self.weights_)
-        wide = sp.hstack(
-            [sp.csr_matrix((vote, rows.indices, rows.indptr), rows.shape) for vote in votes],
-            format="csr",
-        )
+        wide = sp.hstack([entries_of(rows, vote) for vote in votes], format="csr")
         if wide.indices.dtype != np.int32:
             wide.indices = wide.indices.astype(np.int32)
         return weighted_sums(wide, wide.data, self.weights_)

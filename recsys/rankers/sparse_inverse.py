@@ -88,8 +88,7 @@ def sparse_inverse_weights(
             f"{size_text(budget)}: lower top_k, raise memory or keep fewer items"
         )
     popularity = np.diff(columns(liked).indptr)
-    each = None if votes is None else np.repeat(votes, np.diff(liked.indptr))
-    own = np.bincount(liked.indices, each, minlength=items).astype(np.float64)
+    own = weighted_counts(liked, votes)
     ridge = np.broadcast_to(np.asarray(ridge, np.float64), items)
     check_ridge(own, ridge, min(top_k, most))
     order = np.argsort(popularity, kind="stable")  # from rare to popular: see `_regress`
@@ -103,6 +102,12 @@ def sparse_inverse_weights(
     )
     del counts, every
     return sp.csc_matrix((weights, near, begins), shape=(items, items)).tocsr()
+
+
+def weighted_counts(liked: sp.csr_matrix, votes: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """Return the diagonal of RᵀDR, D the users' votes."""
+    each = None if votes is None else np.repeat(votes, np.diff(liked.indptr))
+    return np.bincount(liked.indices, each, minlength=liked.shape[1]).astype(np.float64)
 
 
 def kept_lengths(others: NDArray[np.int64], top_k: int) -> NDArray[np.int64]:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from recsys.errors import InputError
 from recsys.utils.features import as_array
+from recsys.utils.sparse import owners
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,7 @@ class FirstItems:
         """
         users, items = scores.shape
         left = np.asarray(scores).copy()
-        rows = np.repeat(np.arange(users), np.diff(train.indptr))
-        left[rows, train.indices] = -np.inf
+        left[owners(train), train.indices] = -np.inf
         last = np.full(users, -np.inf)
         if k < items:
             last = np.partition(left, items - k, axis=1)[:, items - k]
