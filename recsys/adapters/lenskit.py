@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from recsys.adapters.times import latest_times
-from recsys.rankers import Ranker, make_ranker
-from recsys.utils.spec import parse_spec
+from recsys.rankers import Ranker
+from recsys.rankers.registry import ranker_of
 
 try:
     from lenskit.data import Dataset, ItemList, QueryInput, RecQuery
@@ -67,8 +67,7 @@ class RankerScorer(Component[ItemList], Trainable):  # type: ignore[misc]
         """Fit the ranker on who has what, unless it is fitted and no new training is asked for."""
         if hasattr(self, "ranker") and options is not None and not options.retrain:
             return
-        name, params = parse_spec(self.config.model)
-        ranker = make_ranker(name, **params)
+        ranker = ranker_of(self.config.model)
         self.users, self.items = data.users, data.items
         self.rows = _matrix(data)
         known: dict[str, Any] = {}

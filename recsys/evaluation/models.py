@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from recsys.errors import InputError
-from recsys.utils.spec import format_spec, parse_spec
+from recsys.utils.spec import format_spec
 
 
 class Model(Protocol):
@@ -118,15 +118,12 @@ def _named(label: str | None, model: Any) -> NamedModel:
 def _unwrapped(given: Any) -> Any:
     """Make a ranker of a specification, and take out the one that a `Recommender` holds."""
     # Late: the rankers use the metrics of this package.
-    from recsys.rankers.registry import make_ranker
+    from recsys.rankers.registry import ranker_of
     from recsys.recommender.recommender import Recommender
 
     if isinstance(given, Recommender):
         given = given.model
-    if not isinstance(given, str):
-        return given
-    name, params = parse_spec(given)
-    return make_ranker(name, **params)
+    return ranker_of(given) if isinstance(given, str) else given
 
 
 def _params(model: Any) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from recsys.utils.memory import parse_memory
 from recsys.utils.recency import recency_weights
 from recsys.utils.sparse import entries_of, owners
 from recsys.utils.topn import LOWEST, top_n
-from recsys.utils.validation import check_real, clean_matrix
+from recsys.utils.validation import check_choice, check_real, clean_matrix
 
 # Weights of interactions at least: a ridge that is larger by more than this would leave no digits to
 # certify.
@@ -292,6 +292,12 @@ class MarginRanker(KernelRanker):
     q: str = "exact"
     unrated: str | None = "kernel"
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("q", self.q, ("exact", "mean"))
+        if self.unrated is not type(self).unrated:  # None is the default of some
+            check_choice("unrated", self.unrated, ("kernel", "mean"))
+
     def _imputes(self) -> bool:
         """Return whether a cold item scores as the mean of the others."""
         return self.unrated == "mean"
@@ -414,11 +420,6 @@ class MarginRanker(KernelRanker):
         """Return one over the number of items that q averages; 0 where there is none."""
         others = self.n_items_ - (lengths if self.q == "exact" else 0 * lengths)
         return np.divide(1.0, others, out=np.zeros(len(lengths)), where=others > 0)
-
-    def _explain(
-        self, userid: int, row: sp.csr_matrix, item: int, times: NDArray[np.float64] | None = None
-    ) -> tuple[float, NDArray[np.float64]]:
-        return self._explain_items(userid, row, np.array([item]), times)[0]
 
     def _explain_items(  # type: ignore[override]
         self,

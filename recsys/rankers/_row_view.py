@@ -25,10 +25,8 @@ from recsys.kernels.gram.counts import columns, renumbered, sort_touched
 from recsys.kernels.gram.rows import ItemRows, without_pairs
 from recsys.kernels.gram.structured import LOOKUP, StructuredGram, fill_lookup, levels, search, value_of
 from recsys.kernels.plans import LINEAR
-from recsys.optim.simplex_qp import TOLERANCE
-from recsys.rankers._margin_programs import MAX_STEPS, solve_one
-from recsys.rankers._structured_view import begin_block, end_block
-from recsys.utils.memory import check_memory
+from recsys.rankers._margin_programs import solve_one
+from recsys.rankers._structured_view import begin_block, end_block, solve_programs
 from recsys.utils.sparse import owners
 
 HEAD = 4096  # largest number of popular items whose pairs are kept
@@ -149,17 +147,8 @@ class RowView:
         exact: bool, ridge: float, omega: NDArray[np.float64],
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # fmt: skip
         """Return the weights α and the residuals of the rows' programs."""
-        lengths = np.diff(rows.indptr)
-        longest = int(lengths.max(initial=1))
-        check_memory(8 * longest**2, f"the program of a user with {longest:,} items")
-        alpha, residuals = np.empty(rows.nnz), np.zeros(rows.shape[0])
-        shared = (
-            np.argsort(-lengths, kind="stable"), rows.indptr, rows.indices, self.place[rows.indices],
-            self.arrays, self.likes, row_sums, q_all, exact, ridge, omega, TOLERANCE, MAX_STEPS, longest,
-            alpha, residuals,
-        )  # fmt: skip
-        over_rows(rows.shape[0], _programs, *shared)
-        return alpha, residuals
+        view = self.place, self.arrays, self.likes
+        return solve_programs(_programs, rows, *view, row_sums, q_all, exact, ridge, omega)
 
 
 def head_size(likes: int, items: int) -> int:

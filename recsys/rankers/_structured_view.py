@@ -58,17 +58,8 @@ class StructuredView:
         exact: bool, ridge: float, omega: NDArray[np.float64],
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # fmt: skip
         """Return weights and residuals of the rows' programs."""
-        lengths = np.diff(rows.indptr)
-        longest = int(lengths.max(initial=1))
-        check_memory(8 * longest**2, f"the program of a user with {longest:,} items")
-        alpha, residuals = np.empty(rows.nnz), np.zeros(rows.shape[0])
-        shared = (
-            np.argsort(-lengths, kind="stable"), rows.indptr, rows.indices,
-            self.gram.place[rows.indices], self.gram.arrays, row_sums, q_all, exact, ridge, omega,
-            TOLERANCE, MAX_STEPS, longest, alpha, residuals,
-        )  # fmt: skip
-        over_rows(rows.shape[0], _programs, *shared)
-        return alpha, residuals
+        view = self.gram.place, self.gram.arrays
+        return solve_programs(_programs, rows, *view, row_sums, q_all, exact, ridge, omega)
 
     def top(
         self,
@@ -88,6 +79,22 @@ class StructuredView:
         if self._bounds is None or self._bounds[0] is not offset:
             self._bounds = offset, bounds_of(self.gram, offset)
         fill_best(self.gram, self._bounds[1], rows, weights, scale, skip_liked, mask, ids, best)
+
+
+def solve_programs(
+    programs: Any, rows: sp.csr_matrix, place: NDArray[np.int32], *given: Any
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return weights and residuals of the rows' programs; `place` is the position of each item."""
+    lengths = np.diff(rows.indptr)
+    longest = int(lengths.max(initial=1))
+    check_memory(8 * longest**2, f"the program of a user with {longest:,} items")
+    alpha, residuals = np.empty(rows.nnz), np.zeros(rows.shape[0])
+    shared = (
+        np.argsort(-lengths, kind="stable"), rows.indptr, rows.indices, place[rows.indices], *given,
+        TOLERANCE, MAX_STEPS, longest, alpha, residuals,
+    )  # fmt: skip
+    over_rows(rows.shape[0], programs, *shared)
+    return alpha, residuals
 
 
 # ---- kernels

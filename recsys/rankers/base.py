@@ -39,16 +39,16 @@ DENSE_ITEMS = 8_000  # up to which `auto` tries models of all pairs of items
 
 Callback = Callable[..., Any]
 
-# What a ranker can do, and the method whose presence says so.
+# What a ranker can do, and the methods of which one's presence says so.
 ABILITIES = {
-    "fold-in": "_fold_in_scores",
-    "explain": "_explain",
-    "similar-items": "_item_similarity",
-    "similar-users": "_user_similarity",
-    "cold-items": "_item_vectors",
-    "cold-users": "_rows",
-    "embeddings": "item_embeddings",
-    "updates": "_change_rows",
+    "fold-in": ("_fold_in_scores",),
+    "explain": ("_explain", "_explain_items"),
+    "similar-items": ("_item_similarity",),
+    "similar-users": ("_user_similarity",),
+    "cold-items": ("_item_vectors",),
+    "cold-users": ("_rows",),
+    "embeddings": ("item_embeddings",),
+    "updates": ("_change_rows",),
 }
 SIDE_INFORMATION = frozenset(("item_features", "user_features", "times"))
 
@@ -165,8 +165,8 @@ class Ranker:
         super().__init_subclass__()
         cls.capabilities = frozenset(
             ability
-            for ability, method in ABILITIES.items()
-            if getattr(cls, method, None) is not getattr(Ranker, method, None)
+            for ability, methods in ABILITIES.items()
+            if any(getattr(cls, name, None) is not getattr(Ranker, name, None) for name in methods)
         )
         cls._fitted_on = _named(cls._fit) & SIDE_INFORMATION
         cls._scores_in_time = "times" in _named(cls._fold_in_scores) | _named(cls._scores)
@@ -760,30 +760,31 @@ def _features(name: str, given: Any, rows: int, what: str) -> sp.csr_matrix | No
     """Return features as float64 CSR of one row an item or user, a copy; None stays None."""
     if given is None:
         return None
-    try:
-        F = sp.csr_matrix(given, dtype=np.float64, copy=True)  # the caller's stays as it is
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must be a matrix of numbers") from error
-    if not np.isfinite(F.data).all():
-        raise InputError(f"{name} hold NaN or infinity")
+    F = _numbers(name, given)
     if F.shape[0] != rows:
         raise InputError(f"{name} have {F.shape[0]} rows for {rows} {what}")
     F.sum_duplicates()
     return F
 
 
+def _numbers(name: str, given: Any, unknown: str = "") -> sp.csr_matrix:
+    """Return a float64 CSR copy of a matrix of finite numbers."""
+    try:
+        X = sp.csr_matrix(given, dtype=np.float64, copy=True)  # the caller's stays as it is
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be a matrix of numbers") from error
+    if not np.isfinite(X.data).all():
+        raise InputError(f"{name} hold NaN or infinity{unknown}")
+    return X
+
+
 def checked_times(given: Any, shape: tuple[int, int]) -> sp.csr_matrix | None:
     """Return times as float64 CSR of the interactions' shape, indices sorted; None stays None."""
     if given is None:
         return None
-    try:
-        times = sp.csr_matrix(given, dtype=np.float64, copy=True)  # the caller's stays as it is
-    except (TypeError, ValueError) as error:
-        raise InputError("times must be a matrix of numbers") from error
+    times = _numbers("times", given, ": 0 is unknown")
     if times.shape != shape:
         raise InputError(f"times are of shape {times.shape} for interactions of shape {shape}")
-    if not np.isfinite(times.data).all():
-        raise InputError("times hold NaN or infinity: 0 is unknown")
     if (times.data < 0).any():
         raise InputError("times hold a value below 0: they count from a start, such as Unix seconds")
     entries = times.nnz

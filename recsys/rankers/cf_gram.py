@@ -22,7 +22,7 @@ from recsys.rankers.registry import RANKERS
 from recsys.utils.memory import check_memory
 from recsys.utils.progress import report
 from recsys.utils.spec import parse_spec
-from recsys.utils.validation import check_choice, check_integer
+from recsys.utils.validation import check_integer
 
 ITEMS = 400  # whose enclosing ball stands for that of the catalogue
 
@@ -105,8 +105,6 @@ class CFGRAM(MarginRanker):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("q", self.q, ("exact", "mean"))
-        check_choice("unrated", self.unrated, ("kernel", "mean"))
         for key, low in (("users", 1), ("iterations", 1), ("random_state", 0)):
             check_integer(key, getattr(self, key), low)
         self._list()

@@ -95,8 +95,6 @@ class FuzzyKOMD(MarginRanker):
         super()._check_parameters()
         check_choice("connective", self.connective, CONNECTIVES)
         check_integer("degree", self.degree, 1)
-        check_choice("q", self.q, ("exact", "mean"))
-        check_choice("unrated", self.unrated, ("kernel", "mean"))
 
     def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
         items = liked.shape[1]

@@ -264,11 +264,6 @@ class GraphFilter(Ranker):
         out *= (1.0 / self.per_item_).astype(np.float32)
         return out
 
-    def _explain(
-        self, userid: int, row: sp.csr_matrix, item: int, times: NDArray[np.float64] | None = None
-    ) -> tuple[float, NDArray[np.float64]]:
-        return self._explain_items(userid, row, np.array([item]), times=times)[0]
-
     def _explain_items(
         self, userid: int, row: sp.csr_matrix, items: NDArray[np.int64], **timed: Any
     ) -> list[tuple[float, NDArray[np.float64]]]:

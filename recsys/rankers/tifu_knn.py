@@ -120,15 +120,6 @@ class TIFUKNN(UserNeighbours):
         scores[owners(vectors), vectors.indices] += self.alpha * vectors.data
         return scores.astype(np.float32)
 
-    def _explain(
-        self,
-        userid: int,
-        row: sp.csr_matrix,
-        item: int,
-        times: NDArray[np.float64] | None = None,
-    ) -> tuple[float, NDArray[np.float64]]:
-        return self._explain_items(userid, row, np.array([item]), times=times)[0]
-
     def _explain_items(
         self,
         userid: int,

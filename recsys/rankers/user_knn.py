@@ -125,9 +125,6 @@ class UserKNN(UserNeighbours):
     def _fold_in_scores(self, rows: sp.csr_matrix) -> NDArray[np.float32]:
         return self._sums(_vectors(rows))
 
-    def _explain(self, userid: int, row: sp.csr_matrix, item: int) -> tuple[float, NDArray[np.float64]]:
-        return self._explain_items(userid, row, np.array([item]))[0]
-
     def _explain_items(
         self, userid: int, row: sp.csr_matrix, items: NDArray[np.int64], **timed: Any
     ) -> list[tuple[float, NDArray[np.float64]]]:
