@@ -16,16 +16,7 @@ def asymmetric_cosine(
 ) -> None:
     """Make c_ij into (c_ij / (|U_i|^row · |U_j|^column))^locality, in place.
 
-    Parameters
-    ----------
-    counts : (items, items) float32 CSR
-    users : (items,) int
-        |U_i|, how many users like i.
-    row, column : float ≥ 0
-    locality : float > 0
-
-    Notes
-    -----
+    `counts` are (items, items) float32 CSR, and `users`, (items,), is |U_i|: how many users like i.
     Source: Aiolli 2013, Efficient top-N recommendation for very large scale binary rated datasets.
     """
     weigh_rows(counts.data, counts.indices, np.diff(counts.indptr), users, users, row, column, locality)

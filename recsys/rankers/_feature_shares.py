@@ -14,33 +14,13 @@ from recsys.utils.validation import check_ids
 
 
 class Products(NamedTuple):
-    """A score as a sum: base + Σ singles + Σ pairs + higher.
+    """A score as a sum: base + Σ singles + Σ pairs + higher."""
 
-    Parameters
-    ----------
-    features : (n,) int
-        Of the history: those of the user, then the items' known features, then the items.
-    base : float
-        The item's own.
-    singles : (n,) float64
-        What each feature adds, with the item.
-    pairs : (n, n) float64
-        What each two add together, above the diagonal.
-    higher : float
-        What more than two add together.
-
-    Examples
-    --------
-    >>> one = Products(np.array([3]), 0.5, np.array([0.25]), np.zeros((1, 1)), 0.0)
-    >>> one.base + one.singles.sum()
-    np.float64(0.75)
-    """
-
-    features: NDArray[np.int32]
-    base: float
-    singles: NDArray[np.float64]
-    pairs: NDArray[np.float64]
-    higher: float
+    features: NDArray[np.int32]  # (n,): those of the user, then the items' known ones, then the items
+    base: float  # the item's own
+    singles: NDArray[np.float64]  # what each feature adds, with the item
+    pairs: NDArray[np.float64]  # what each two add together, (n, n), above the diagonal
+    higher: float  # what more than two add together
 
 
 class ExplainedRanker(FeatureRanker):

@@ -45,14 +45,7 @@ def prefers_dense(user_items: sp.csr_matrix, budget: int | None) -> bool:
 def prefers_rows(user_items: sp.csr_matrix, budget: int | None, dtype: type | None = None) -> bool:
     """Return whether even the sparse item matrix would take more than it may.
 
-    Parameters
-    ----------
-    user_items : (users, items) CSR
-        Binary, canonical.
-    budget : int, optional
-        Bytes that were asked for.
-    dtype : type, optional
-        Of the sparse matrix; the smallest that holds the counts when not given.
+    `dtype` is that of the sparse matrix; the smallest that holds the counts when not given.
     """
     m = user_items.shape[1]
     limit = memory_limit(user_items, budget)

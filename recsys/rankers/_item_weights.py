@@ -19,18 +19,9 @@ from recsys.utils.validation import check_real
 def weighted_sums(
     rows: sp.csr_matrix, votes: NDArray[np.float64], weights: NDArray[np.float32] | sp.csr_matrix
 ) -> NDArray[np.float32]:
-    """Return Σ_i votes[u, i]·weights[i, :] for each row u.
+    """Return Σ_i votes[u, i]·weights[i, :] for each row u, (users, items) float32.
 
-    Parameters
-    ----------
-    rows : (users, n) CSR
-    votes : (nnz,) float64
-        Aligned with rows.indices.
-    weights : (n, items) float32 array, or (items, items) float32 CSR
-
-    Returns
-    -------
-    (users, items) float32
+    `votes`, (nnz,), are aligned with rows.indices; `weights` are float32, an array or CSR.
     """
     if not sp.issparse(weights):
         return weighted_rows(rows, votes, weights)

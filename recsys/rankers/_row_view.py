@@ -34,37 +34,18 @@ BLOCK_BYTES = 64_000_000  # bytes of the sums of a block of users
 
 
 class Likes(NamedTuple):
-    """The interactions by row and by item; items are numbered by position, popular ones first.
-
-    Attributes
-    ----------
-    indptr, indices : (rows + 1,), (interactions,)
-        Positions of the items in each row, ascending.
-    item_ptr, item_rows : (items + 1,), (interactions,)
-        Rows of each position, ascending.
-    votes : (rows,) float64
-        Weight of each row.
-    weighed : bool
-        Whether the weights differ. Sums of weights are then rounded to float32, as where they are
-        stored.
-    """
+    """The interactions by row and by item; items are numbered by position, popular ones first."""
 
     indptr: Any
-    indices: Any
+    indices: Any  # positions of the items in each row, ascending
     item_ptr: Any
-    item_rows: Any
-    votes: Any
-    weighed: bool
+    item_rows: Any  # rows of each position, ascending
+    votes: Any  # weight of each row
+    weighed: bool  # whether weights differ: their sums are then rounded to float32, as where stored
 
 
 class RowView:
-    """A Gram matrix whose entries are computed from the interactions on demand.
-
-    Parameters
-    ----------
-    counts : ItemRows
-    kernel : Kernel
-    """
+    """A Gram matrix whose entries are computed from the interactions on demand."""
 
     def __init__(self, counts: ItemRows, kernel: Kernel) -> None:
         # Classes of popularity, the table of pairs without a common user, and the diagonal.

@@ -20,16 +20,10 @@ USERS = 0.8  # between all interactions alike (0) and all users alike (1); from 
 
 
 def sharpen(weights: sp.csr_matrix, liked: sp.csr_matrix, amount: float) -> None:
-    """Take `amount`·W·P off W where W has entries, in place.
+    """Take `amount`·W·P off W, (items, items) float32 CSR, where W has entries, in place.
 
     P = D^−½ RᵀU^−0.8 R D^−½ over its largest eigenvalue, D and U the items' and users' numbers of
     interactions: the smoothing of scores over the graph. No product W·P is ever formed.
-
-    Parameters
-    ----------
-    weights : (items, items) float32 CSR
-    liked : (users, items) CSR
-    amount : float
     """
     sizes = np.maximum(np.bincount(liked.indices, minlength=liked.shape[1]), 1)
     scale, per_user = sizes.astype(np.float64) ** -0.5, row_votes(liked, USERS)

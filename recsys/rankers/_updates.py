@@ -176,14 +176,10 @@ class Updatable(Ranker):
     # What a ranker writes
 
     def _change_rows(self, taken: sp.csr_matrix, added: sp.csr_matrix, users: int) -> None:
-        """Take rows out and add others.
+        """Take rows out and add others, (changed users, items) float32 ones: each whole row.
 
-        Parameters
-        ----------
-        taken, added : (changed users, items) CSR
-            float32 ones, canonical: the whole row of each before and after; empty before for new users.
-        users : int
-            `n_users_` afterwards; it and `popularity_` are still the old ones.
+        Rows of new users are empty before. `users` is `n_users_` afterwards; it and `popularity_` are
+        still the old ones.
         """
         raise NotImplementedError
 

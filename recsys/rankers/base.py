@@ -55,28 +55,14 @@ SIDE_INFORMATION = frozenset(("item_features", "user_features", "times"))
 
 @dataclass(frozen=True)
 class Candidate:
-    """Parameters that `auto` tries a ranker with, and for which data.
+    """Parameters that `auto` tries a ranker with, and for which data."""
 
-    Attributes
-    ----------
-    params : str
-        As after the colon of a specification: "kernel=mc,degree=2".
-    least_items, most_items : int
-        Range of the number of items for which it is tried.
-    most_likes : int, optional
-        The largest number of interactions it is tried on; beyond, its fit takes too long.
-    timed : bool
-        Whether it is for data with times only.
-    described : bool
-        Whether it is for data with item features only, which it is fitted with.
-    """
-
-    params: str = ""
+    params: str = ""  # as after the colon of a specification: "kernel=mc,degree=2"
     least_items: int = 0
     most_items: float = np.inf
-    most_likes: float = np.inf
-    timed: bool = False
-    described: bool = False
+    most_likes: float = np.inf  # interactions: beyond, its fit takes too long
+    timed: bool = False  # whether it is for data with times only
+    described: bool = False  # whether it is for data with item features only, which it is fitted with
 
     def suits(self, items: int, likes: int, timed: bool = False, described: bool = False) -> bool:
         """Return whether it is tried on data of this size, with times and item features or without."""
@@ -651,15 +637,7 @@ class Ranker:
     def falls_back(self, userids: NDArray[np.int64] | None, rows: sp.csr_matrix) -> NDArray[np.bool_]:
         """Return for which rows nothing is known to personalize with: their scores are popularity.
 
-        Parameters
-        ----------
-        userids : (rows,) int, or None for new users
-        rows : (rows, items) CSR
-            Their interactions.
-
-        Returns
-        -------
-        (rows,) bool
+        `userids` are None for new users.
         """
         return np.diff(rows.indptr) == 0
 

@@ -52,20 +52,6 @@ FEATURES = ("item_features", "user_features")
 class Profile:
     """The profile that a list is made for: a user of the fit, or the items of a new user.
 
-    Attributes
-    ----------
-    user : int or None
-        The user's row at fit; None for a new user.
-    row : (1, items) CSR
-        The liked items.
-    unknown : tuple of str
-        Ids of items that the catalogue does not have.
-    when : (liked items,) float64 or None
-        Times of the interactions, aligned with row.indices; 0 is unknown and counts as oldest. None
-        where no times are known.
-    as_of : float or None
-        If given, the row has only interactions before this time.
-
     Examples
     --------
     >>> somebody = Profile.in_order([4, 1], 6)
@@ -75,11 +61,11 @@ class Profile:
     array([[0., 2., 0., 0., 1., 0.]])
     """
 
-    user: int | None
-    row: sp.csr_matrix
-    unknown: tuple[str, ...] = ()
-    when: NDArray[np.float64] | None = None
-    as_of: float | None = None
+    user: int | None  # the row at fit; None for a new user
+    row: sp.csr_matrix  # the liked items, (1, items)
+    unknown: tuple[str, ...] = ()  # ids of items that the catalogue does not have
+    when: NDArray[np.float64] | None = None  # times, aligned with row.indices; 0 is unknown, and oldest
+    as_of: float | None = None  # if given, the row has only interactions before this time
 
     @classmethod
     def in_order(cls, items: Sequence[int], n_items: int, unknown: tuple[str, ...] = ()) -> Self:
@@ -93,10 +79,7 @@ class Profile:
     ) -> Self:  # fmt: skip
         """Return the profile of a new user who liked these items at these times, so much of each.
 
-        Raises
-        ------
-        InputError
-            If an item occurs twice.
+        An item that occurs twice is refused.
         """
         row = row_of(items, n_items)
         if row.nnz < len(items):
@@ -127,13 +110,7 @@ class Profile:
         return self.times if self.fold_in else None
 
     def before(self, as_of: float) -> Profile:
-        """Return the profile before a time; unknown times are the oldest.
-
-        Raises
-        ------
-        InputError
-            If no times are known.
-        """
+        """Return the profile before a time; unknown times are the oldest, and some must be known."""
         if self.times is None:
             raise InputError(f"as of {as_of:g}: nothing is known of when these items were liked")
         row, times = _earlier(self.row, self.times, as_of)
@@ -654,13 +631,7 @@ def takes_weights(ranker: Any) -> bool:
 
 
 def times_of(data: Interactions) -> sp.csr_matrix | None:
-    """Return when each interaction of `data.matrix` happened, as a model package keeps it.
-
-    Returns
-    -------
-    (users, items) float64 CSR, or None
-        None where the data have no times.
-    """
+    """Return the times of the interactions of `data.matrix`, as a model package keeps them, or None."""
     found = SideInformation(data).times
     if found is not None:
         found.sort_indices()

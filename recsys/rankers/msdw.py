@@ -149,13 +149,7 @@ class MSDw(Updatable, ItemWeights):
     ) -> None:
         """Make some rows of counts, the diagonal among them, into weights, in place.
 
-        Parameters
-        ----------
-        data, indices : (entries,) float32, (entries,) int
-        lengths : (rows,) int
-            Entries of each row.
-        own, users : (rows,), (items,) int
-            How many users the rows' items have, and all items.
+        Arguments are those of `recsys.rankers._asymmetric_cosine.weigh_rows`.
         """
         weigh_rows(data, indices, lengths, own, users, 1.0 - self.alpha, self.alpha, self.locality)
 

@@ -214,17 +214,8 @@ class SLIST(Ranker):
     def law(self, longest: int, ordered: bool) -> tuple[str, NDArray[np.float64], NDArray[np.float64]]:
         """Return the law of the form "cosine" by name, and as a sum of exponentials.
 
-        Parameters
-        ----------
-        longest : int
-            Up to which gap the sum is to be the law.
-        ordered : bool
-            Whether there are times; else nothing decays.
-
-        Returns
-        -------
-        name : str
-        rates, coefficients : (exponentials,) float64
+        The sum, given by rates and coefficients, is the law up to the gap `longest`. Unless the
+        histories are `ordered` by times, nothing decays.
         """
         law = self._laws()[-1] if ordered else Decay("none")
         rates, (coefficients,) = sums_of_exponentials([law], longest)
@@ -240,13 +231,7 @@ class SLIST(Ranker):
     ) -> None:
         """Make some rows of what follows what into weights of the form "cosine", in place.
 
-        Parameters
-        ----------
-        data, indices : (entries,) float32, (entries,) int
-        lengths : (rows,) int
-            Entries of each row.
-        own, users : (rows,), (items,) int
-            How many users the rows' items have, and all items.
+        Arguments are those of `recsys.rankers._asymmetric_cosine.weigh_rows`.
         """
         weigh_rows(data, indices, lengths, own, users, self.beta, self.alpha, self.locality)
 

@@ -16,21 +16,12 @@ __all__ = ["State", "expect", "state_of", "take_over"]
 
 @dataclass(frozen=True)
 class State:
-    """The learned state of a ranker, apart from its class, as a file keeps it.
+    """The learned state of a ranker, apart from its class, as a file keeps it."""
 
-    Attributes
-    ----------
-    arrays : dict of str to ndarray
-        A CSR matrix `x_` is `x_.data`, `x_.indices` and `x_.indptr`; a list of arrays `x_.0`, `x_.1`, ….
-    scalars : dict of str to a JSON value
-        With `x_.shape` of each CSR matrix.
-    parts : list of Ranker
-        The rankers that it consists of, each with a state of its own.
-    """
-
+    # A CSR matrix `x_` is `x_.data`, `x_.indices` and `x_.indptr`; a list of arrays `x_.0`, `x_.1`, ….
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
-    scalars: dict[str, Any] = field(default_factory=dict)
-    parts: list[Any] = field(default_factory=list)
+    scalars: dict[str, Any] = field(default_factory=dict)  # JSON values, `x_.shape` of each CSR matrix
+    parts: list[Any] = field(default_factory=list)  # the rankers that it consists of
 
 
 def state_of(ranker: Any) -> State:
@@ -57,10 +48,7 @@ def state_of(ranker: Any) -> State:
 def take_over(ranker: Any, state: State) -> None:
     """Give a ranker a state, checked as if it came from a stranger.
 
-    Raises
-    ------
-    ValueError
-        If the arrays are not finite, or do not fit each other.
+    A ValueError says that arrays are not finite, or do not fit each other.
     """
     own: dict[str, Any] = dict(state.scalars)
     arrays = dict(state.arrays)
