@@ -43,9 +43,7 @@ class Groups:
 
     Examples
     --------
-    >>> from recsys import EASE
-    >>> from recsys.datasets import load_dataset
-    >>> from recsys.evaluation import evaluate
+    >>> from recsys import EASE, evaluate, load_dataset
     >>> report = evaluate(load_dataset("sample"), EASE(), metrics=["auc"], folds=2)
     >>> groups = report.by("profile length")
     >>> list(groups.sizes), len(groups.rows)
@@ -90,13 +88,7 @@ class Groups:
 def group_values(
     who: Evaluated, attribute: str, results: list[Any], metrics: list[str], seed: int
 ) -> Groups:
-    """Return metric values of groups of the evaluated users; a metric of the whole fold has none.
-
-    Raises
-    ------
-    InputError
-        If there is no such attribute.
-    """
+    """Return metric values of groups of the evaluated users; a metric of the whole fold has none."""
     names, group = group_of(who, attribute)
     columns = [(r.model, name) for r in results for name in metrics]
     table = np.array([r.per_user[name] for r in results for name in metrics]).reshape(len(columns), -1).T
@@ -121,13 +113,7 @@ def group_values(
 
 
 def group_of(who: Evaluated, attribute: str) -> tuple[list[str], NDArray[np.int64]]:
-    """Return the groups' names, and which of them each row is in.
-
-    Raises
-    ------
-    InputError
-        If there is no such attribute.
-    """
+    """Return the groups' names, and which of them each row is in."""
     if attribute == PROFILE_LENGTH:
         return _binned(who.profile.astype(np.float64))
     if attribute == POPULARITY:
@@ -147,13 +133,7 @@ def group_of(who: Evaluated, attribute: str) -> tuple[list[str], NDArray[np.int6
 
 
 def check_attribute(attribute: str, table: pd.DataFrame | None) -> int:
-    """Return the column of an attribute in a table of users; −1 for one that needs no table.
-
-    Raises
-    ------
-    InputError
-        If there is no such attribute.
-    """
+    """Return the column of an attribute in a table of users; −1 for one that needs no table."""
     known = [] if table is None else [str(column) for column in table.columns]
     if attribute in known:
         return known.index(attribute)

@@ -40,13 +40,7 @@ def interactions_of(data: Any) -> Interactions:
 def divided(
     data: Interactions, protocol: str, folds: int | None, seed: int, only_folds: int | None
 ) -> list[Fold]:
-    """Return the folds that are asked for.
-
-    Raises
-    ------
-    InputError
-        If none is, or no user has an item to predict.
-    """
+    """Return the folds that are asked for, some of which have users with an item to predict."""
     if only_folds is not None:
         check_integer("only_folds", only_folds, 1, 2**31 - 1)
     found = list(islice(split(data, protocol, folds=folds, seed=seed), only_folds))
@@ -61,13 +55,7 @@ def divided(
 
 
 def parsed_metrics(metrics: str | Sequence[str], data: Interactions) -> list[ParsedMetric]:
-    """Return the requested metrics, each once, before anything is fitted.
-
-    Raises
-    ------
-    InputError
-        If there is no such metric, it is asked for twice, or the items do not have what it is about.
-    """
+    """Return the requested metrics, each once, before anything is fitted."""
     texts = texts_of("metrics", metrics)
     parsed = [M.parse_metric(text) for text in texts]
     names = [name for _, _, name in parsed]
@@ -121,34 +109,14 @@ def measure(
     seen: sp.csr_matrix | None = None,
     left_out: Callable[[NDArray[np.int64]], sp.csr_matrix] | None = None,
 ) -> tuple[dict[str, NDArray[np.float64]], Lists | None]:
-    """Fit a model on a fold and measure it.
+    """Fit a model on a fold; return values of each metric, (evaluated users,), and the lists if kept.
 
-    Parameters
-    ----------
-    model : Model
-        Unfitted; it is fitted in place.
-    fold : Fold
-    parsed : list of (Metric, k, name)
-    result : Result
-        Its seconds and memory are added to.
-    side : SideInformation
-    only : (n,) int, optional
-        The only items that the fold has left.
-    table : DataFrame, optional
-        Features of the items, for metrics about them.
-    keep : int, optional
-        How many items of each list are kept.
-    seen : (users, items) CSR, optional
-        The interactions that models are given, where they are fewer than `fold.train`, whose items are
-        not ranked in any case.
-    left_out : callable, optional
-        From users to the items that are not ranked for them, (users, items) CSR; their rows of
-        `fold.train` when not given.
-
-    Returns
-    -------
-    values : dict of str to (evaluated users,) float64
-    lists : Lists, or None where none are kept
+    The model is fitted in place, and its seconds and memory are added to `result`. `only` are the items
+    that the fold has left, `table` are features of the items, for metrics about them, `keep` is how many
+    items of each list are kept. `seen`, (users, items), are the interactions that models are given,
+    where they are fewer than `fold.train`, whose items are not ranked in any case. `left_out` goes from
+    users to the items that are not ranked for them, (users, items); their rows of `fold.train` when not
+    given.
     """
     items = fold.train.shape[1]
     given = fold.train if seen is None else seen
@@ -193,12 +161,8 @@ def _scores(
 ) -> NDArray[np.floating]:
     """Return scores of all items, from `scores` or (any implicit model) a full `recommend`.
 
-    `times` are those of rows that were not fitted.
-
-    Raises
-    ------
-    InputError
-        If they are of another shape than asked for, or an id is none.
+    `times` are those of rows that were not fitted. Refused are another shape than asked for, and ids
+    that are none.
     """
     kind, asked = type(model).__name__, (len(users), items)
     if hasattr(model, "scores"):

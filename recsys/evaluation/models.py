@@ -32,18 +32,8 @@ class NamedModel(NamedTuple):
 def named_models(models: Models) -> list[NamedModel]:
     """Return models with labels that differ.
 
-    Parameters
-    ----------
-    models : sequence, mapping of label to model, or one model
-        Each a specification such as "ease:regularization=500", a ranker, a `Recommender`, a model of
-        implicit, any object with `fit` and `recommend` or `scores`, a pair (label, model), or a mapping
-        of label to model. Without a label, a specification is its own, a ranker is called by its name
-        and the parameters that are not its defaults, and another object by its class.
-
-    Raises
-    ------
-    InputError
-        If there is none, one cannot be measured, or two have one label.
+    They are given as to `recsys.evaluate`. Without a label, a specification is its own, a ranker is
+    called by its name and the parameters that are not its defaults, and another object by its class.
 
     Examples
     --------

@@ -32,11 +32,7 @@ STYLE = """<style scoped>
 def report_page(report: Any, ends: Ends | None = None) -> str:
     """Return a report as an HTML fragment: metric values with intervals, verdicts, folded definitions.
 
-    Parameters
-    ----------
-    report : Report
-    ends : (low, high), optional
-        `report.intervals()`, if they are known.
+    `ends` are `report.intervals()`, if they are known.
     """
     low, high = report.intervals() if ends is None else ends
     names = list(report.definitions)

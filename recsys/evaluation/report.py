@@ -44,9 +44,7 @@ class MetricValue:
 
     Examples
     --------
-    >>> from recsys import EASE
-    >>> from recsys.datasets import load_dataset
-    >>> from recsys.evaluation import evaluate
+    >>> from recsys import EASE, evaluate, load_dataset
     >>> report = evaluate(load_dataset("sample"), EASE(), metrics=["auc"], folds=2)
     >>> figure = report.results[0].metrics["auc"]
     >>> len(figure.folds), figure.users
@@ -82,9 +80,7 @@ class Result:
 
     Examples
     --------
-    >>> from recsys import EASE
-    >>> from recsys.datasets import load_dataset
-    >>> from recsys.evaluation import evaluate
+    >>> from recsys import EASE, evaluate, load_dataset
     >>> report = evaluate(load_dataset("sample"), EASE(), metrics=["auc"], folds=2)
     >>> report.results[0].model, report.results[0].per_user["auc"].shape
     ('ease', (400,))
@@ -139,9 +135,7 @@ class Report:
 
     Examples
     --------
-    >>> from recsys import EASE
-    >>> from recsys.datasets import load_dataset
-    >>> from recsys.evaluation import evaluate
+    >>> from recsys import EASE, evaluate, load_dataset
     >>> report = evaluate(load_dataset("sample"), EASE(), metrics=["auc"], folds=2)
     >>> report.users, report.folds, report.sentences()[-1]
     (400, 2, 'Ties: expectation over all orders of tied items.')
@@ -293,9 +287,7 @@ class Report:
 
         Examples
         --------
-        >>> from recsys import EASE
-        >>> from recsys.datasets import load_dataset
-        >>> from recsys.evaluation import evaluate
+        >>> from recsys import EASE, evaluate, load_dataset
         >>> report = evaluate(load_dataset("sample"), EASE(), metrics=["auc"], folds=2)
         >>> list(report.by("popularity").frame())
         ['group', 'users', 'model', 'metric', 'mean', 'low', 'high']

@@ -11,11 +11,6 @@ from recsys.utils import frames
 def table_of(rows: Sequence[Mapping[str, Any]], kind: str = "pandas") -> Any:
     """Return rows of the same keys as a table of pandas, polars or pyarrow.
 
-    Raises
-    ------
-    InputError
-        For another kind, or one that is not installed.
-
     Examples
     --------
     >>> table_of([{"model": "ease", "mean": 0.5}])

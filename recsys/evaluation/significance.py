@@ -171,12 +171,9 @@ def holm(p_values: list[float]) -> list[float]:
 
 
 def verdict(c: dict[str, Any]) -> str:
-    """Return a comparison as a sentence: one is better only where they differ clearly.
+    """Return a comparison, an entry of `Report.comparisons`, as a sentence.
 
-    Parameters
-    ----------
-    c : dict
-        An entry of `Report.comparisons`.
+    One model is better only where they differ clearly.
     """
     better = c.get("better", "more")
     less = better == "less"
@@ -204,21 +201,11 @@ def _decimal(value: float) -> str:
 
 
 def decision(comparisons: list[dict[str, Any]]) -> str:
-    """Return which model to use, and on which metrics it is better than which others.
+    """Return which model to use, and on which metrics it is better than which others, with no full stop.
 
-    The model is the one with the most comparisons in which it is better, less those in which it is
-    worse, over all metrics of which one value is better than another; of equal ones, the one with the
-    better mean more often.
-
-    Parameters
-    ----------
-    comparisons : list of dict
-        `Report.comparisons`.
-
-    Returns
-    -------
-    str
-        Without a full stop; "" where nothing was compared.
+    The model is the one with the most of the report's comparisons in which it is better, less those in
+    which it is worse, over all metrics of which one value is better than another; of equal ones, the one
+    with the better mean more often. "" where nothing was compared.
 
     Examples
     --------

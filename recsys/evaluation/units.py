@@ -65,13 +65,7 @@ class Measured(NamedTuple):
 
 
 def measured(unit: Unit) -> Measured:
-    """Fit a model on a fold and measure it, where this runs.
-
-    Raises
-    ------
-    InputError
-        If the data's file cannot be read, or as the model does.
-    """
+    """Fit a model on a fold and measure it, where this runs."""
     found = known(unit.division.shared)
     side = found.side(unit.division.protocol)
     parsed = parsed_metrics(unit.metrics, found.data)
@@ -96,13 +90,7 @@ def measured_or_dropped(unit: Unit) -> Measured | Dropped:
 
 
 def sendable(label: str, model: Any) -> Any:
-    """Return a model without what it has learned, which a worker could not be handed whole.
-
-    Raises
-    ------
-    InputError
-        If it cannot be sent at all.
-    """
+    """Return a model without what it has learned, which a worker could not be handed whole."""
     from sklearn.base import clone  # late: it takes half a second
 
     try:
@@ -121,12 +109,7 @@ def sendable(label: str, model: Any) -> Any:
 
 
 def threads_of(runner: Engine, threads: int | None) -> int | None:
-    """Return how many threads each worker gets: 1 where none are asked for, all in this process.
-
-    Raises
-    ------
-    InputError
-    """
+    """Return how many threads each worker gets: 1 where none are asked for, all in this process."""
     if threads is not None:
         return check_integer("threads", threads, 1)
     return None if isinstance(runner, LocalEngine) else 1
@@ -134,13 +117,7 @@ def threads_of(runner: Engine, threads: int | None) -> int | None:
 
 @contextmanager
 def scratch_folder(scratch: str | Path | None) -> Iterator[Path]:
-    """Hold a folder of one's own within another, removed in the end with what is in it.
-
-    Raises
-    ------
-    InputError
-        If none can be made there.
-    """
+    """Hold a folder of one's own within another, removed in the end with what is in it."""
     try:
         folder = tempfile.TemporaryDirectory(prefix=SCRATCH, dir=scratch, ignore_cleanup_errors=True)
     except OSError as error:

@@ -58,37 +58,16 @@ def explained_row(
 ) -> Why:  # fmt: skip
     """Return `explained` of an item by its number, for a row of liked items as a ranker takes it.
 
-    Command line, service, app and `Recommender.explain` all show what this returns.
+    Command line, service, app and `Recommender.explain` all show what this returns. `userid`, `row`,
+    `item`, `times`, `as_of` and `n` are those of `recsys.explain.reasons`, `word` and `ratings` those of
+    `recsys.explain.because`; the word is that of the model package's columns when not given.
 
-    Parameters
-    ----------
-    package : ModelPackage
-    userid, row, item, times, as_of
-        As in `recsys.explain.reasons`, and `n` as its N.
-    fold_in : bool
-        Whether the row is not that of the user's fit, where the ranker folds rows in.
-    exclude : int, optional
-        Row of the user who asks, who is left out of the rule's counts.
-    word : "liked" or "rated", optional
-        As in `recsys.explain.because`; that of the model package's columns when not given.
-    ratings : mapping of int to str, optional
-        As in `recsys.explain.because`.
-    kind : str
-        Of the tables that the answer makes.
-    formulas : int ≥ 0
-        So many formulas over users, those with the largest weights; 0 for none.
-    changes : int ≥ 0
-        So many liked items without which the item's rank is worst; 0 for none.
-    model_rule : int ≥ 0
-        The rule for which other users the model puts the item among so many first, and which items
-        with attributes of this one it puts there for this user; 0 for none.
-    attributes : Attributes, optional
-        Those of the items, where they are at hand; else they are made for a model rule.
-
-    Raises
-    ------
-    InputError
-        If a number is out of range.
+    `fold_in` says that the row is not that of the user's fit, where the ranker folds rows in. `exclude`
+    is the row of the user who asks, who is left out of the rule's counts. There are so many formulas,
+    those with the largest weights; so many changes, liked items without which the item's rank is worst;
+    and, above 0, a `model_rule`: for which other users the model puts the item among so many first, and
+    which items with attributes of this one it puts there for this user. `attributes` are those of the
+    items, where they are at hand; else they are made for a model rule.
     """
     check_integer("formulas", formulas, 0)
     check_integer("changes", changes, 0)

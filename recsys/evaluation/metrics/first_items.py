@@ -101,13 +101,7 @@ class FirstItems:
 
 
 def ranked_ids(ids: ArrayLike, n_items: int) -> NDArray[np.int64]:
-    """Return ranked ids, (users, k), once each is an item or −1.
-
-    Raises
-    ------
-    InputError
-        If one is neither.
-    """
+    """Return ranked ids, (users, k), once each is an item or −1."""
     array = as_array("ranked ids", ids)
     if array.ndim != 2 or (array.size and array.dtype.kind not in "iu"):
         raise InputError(f"ranked ids must be integers, (users, k), not {array.shape} {array.dtype}")
