@@ -29,7 +29,18 @@ EMPTY = 0.2  # of the users, whose empty histories are trained on where users ha
 
 
 class FeatureRanker(Ranker):
-    """A ranker of items by features of a row and features of an item."""
+    """A ranker of items by features of a row and features of an item.
+
+    Parameters
+    ----------
+    factors : int ≥ 1
+        Rank.
+    regularization : float ≥ 0
+    neg_prop : int ≥ 1
+        Items not liked that are drawn for each liked one.
+    iterations : int ≥ 1
+        Passes over the pairs.
+    """
 
     random_state: int
     neg_prop: int  # of those that sample pairs

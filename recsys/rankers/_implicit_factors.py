@@ -29,7 +29,17 @@ RANGES = {
 
 
 class ImplicitFactors(Ranker):
-    """A ranker by inner products of user and item factors, which a model of implicit learns."""
+    """A ranker by inner products of user and item factors, which a model of implicit learns.
+
+    Parameters
+    ----------
+    factors : int ≥ 1
+    learning_rate : float > 0
+    regularization : float ≥ 0
+    iterations : int ≥ 1
+    num_threads : int ≥ 0
+        1 is reproducible; with more, implicit's updates race. 0 is all.
+    """
 
     user_factors_: NDArray[np.float32]
     item_factors_: NDArray[np.float32]

@@ -44,6 +44,13 @@ class KernelRanker(Ranker):
     that `set_params` may change kernel and degree of a fitted ranker. Where the kernel's values tend to
     1 the matrix is centred (`recsys.kernels.gram.dense.centred_gram`), and `offsets_` holds what was
     subtracted.
+
+    Parameters
+    ----------
+    regularization : float ≥ 0
+        λ_p of (10.2).
+    recency : float ≥ 0
+        As in `cf-komd`.
     """
 
     together_: Any
@@ -287,6 +294,13 @@ class MarginRanker(KernelRanker):
     With a centred kernel K' = K − tᵢ − tⱼ a user's scores are those of K less one number, Σ αᵢtᵢ less
     the mean of t over the items that q averages: weights and order are the same, and the items at the
     top keep their digits.
+
+    Parameters
+    ----------
+    q : "exact" or "mean"
+        As in `cf-komd`.
+    unrated : "kernel" or "mean"
+        As in `cf-komd`.
     """
 
     q: str = "exact"

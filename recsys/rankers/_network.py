@@ -36,11 +36,6 @@ class NetworkRanker(PairTerms):
         Pairs of a step.
     learning_rate : float > 0
         Of the products' factors; the network's weights have 0.001.
-    neg_prop : int ≥ 1
-        Items not liked that are drawn for each liked one.
-    iterations : int ≥ 1
-        Passes over the pairs.
-    random_state : int ≥ 0
     degree : int in 2…4
         Highest order of the products.
     """

@@ -68,19 +68,7 @@ class PairTerms(FeatureRanker):
 
 
 class PairTermRanker(ExplainedRanker, PairTerms, HistoryRanker):
-    """A ranker whose scores are sums of products of up to `degree` features of history and item.
-
-    Parameters
-    ----------
-    factors : int ≥ 1
-        Rank.
-    regularization : float ≥ 0
-    neg_prop : int ≥ 1
-        Items not liked that are drawn for each liked one.
-    iterations : int ≥ 1
-        Passes over the pairs.
-    random_state : int ≥ 0
-    """
+    """A ranker whose scores are sums of products of up to `degree` features of history and item."""
 
     factors: int
     regularization: float

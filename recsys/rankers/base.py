@@ -74,10 +74,34 @@ class Ranker:
     """Base of all rankers; the protocol is that of implicit's `RecommenderBase`.
 
     Parameters are the dataclass fields of the subclass; `get_params`, `set_params` and
-    `sklearn.base.clone` work on them.
+    `sklearn.base.clone` work on them. These mean the same wherever they are:
+
+    Parameters
+    ----------
+    recency : float ≥ 0
+        Where times are given, an interaction with k newer ones in its profile has the weight (k +
+        1)^−recency; with 0 all have the same.
+    ties : "popularity", optional
+        Items of equal scores, including those of score 0, are ordered by popularity; cold items count
+        as items of mean popularity.
+    random_state : int ≥ 0
 
     Attributes
     ----------
+    n_users_, n_items_ : int
+        Sizes at fit.
+    popularity_ : (items,) float32
+        Users per item at fit.
+    times_ : (users, items) float64 CSR
+        Time of each interaction, for a ranker that was given times and reads them.
+
+    Notes
+    -----
+    Under `ties` items of different scores keep their order, and `scores` are float64. Rounded to
+    float32, they equal the scores without `ties`, and `recommend` and `explain` return them so.
+
+    A class says of itself:
+
     capabilities : frozenset of str
         The optional methods that the class has: "fold-in" (ranks for users that were not in the fit),
         "explain", "similar-items", "similar-users", "cold-items" and "cold-users" (ranks items and users
@@ -102,19 +126,6 @@ class Ranker:
         The settings that `auto` tries.
     offered : tuple of str
         Parameters, as after the colon of a specification, with which lists of models offer it.
-    n_users_, n_items_ : int
-        Sizes at fit.
-    popularity_ : (items,) float32
-        Users per item at fit.
-    times_ : (users, items) float64 CSR
-        Time of each interaction, for a ranker that was given times and reads them.
-
-    Notes
-    -----
-    A ranker with a parameter `ties` can order items of equal scores, including those of score 0, by
-    popularity; cold items count as items of mean popularity. Items of different scores keep their order.
-    `scores` are then float64. Rounded to float32, they equal the scores without `ties`, and `recommend`
-    and `explain` return them so.
 
     Examples
     --------

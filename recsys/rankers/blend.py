@@ -15,11 +15,13 @@ from recsys.errors import InputError
 from recsys.rankers._standardised import StandardisedSum
 from recsys.rankers.base import Ranker
 from recsys.rankers.registry import RANKERS, ranker_of
+from recsys.utils.docstrings import documented
 from recsys.utils.progress import within
 from recsys.utils.spec import format_spec
 
 
 @RANKERS.add("blend")
+@documented
 @dataclass(eq=False)
 class Blend(StandardisedSum):
     """A blend of given rankers: the sum of their standardised scores, weighed alike or as told.
@@ -31,8 +33,6 @@ class Blend(StandardisedSum):
         are fitted.
     weights : str, or sequence of float, optional
         One number for each; as text joined by +.
-    ties : "popularity", optional
-        Orders items of equal scores by their users.
 
     Examples
     --------

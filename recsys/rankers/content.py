@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from recsys.rankers._item_weights import weighted_sums
 from recsys.rankers.base import Candidate, Ranker, expect
 from recsys.rankers.registry import RANKERS
+from recsys.utils.docstrings import documented
 from recsys.utils.recency import recency_weights
 from recsys.utils.sparse import entries_of, unit_rows
 from recsys.utils.validation import check_real
 
 
 @RANKERS.add("content")
+@documented
 @dataclass(eq=False)
 class Content(Ranker):
     """The cosine of an item's attributes to those of the user's items.
@@ -32,12 +34,6 @@ class Content(Ranker):
         Exponent of the weights of attributes; 0 for all alike.
     popularity : float ≥ 0
         How much an item's number of users counts.
-    recency : float ≥ 0
-        An interaction that k newer ones follow in its profile counts (k + 1)^−recency, where times are
-        given; 0 for all alike.
-    ties : "popularity", optional
-        Items of equal scores, those at 0 among them, are in the order of their popularity; one without
-        interactions counts as one of mean popularity.
 
     Attributes
     ----------

@@ -28,6 +28,7 @@ from recsys.rankers._updates import Updatable
 from recsys.rankers.base import DENSE_ITEMS, Candidate, expect
 from recsys.rankers.registry import RANKERS
 from recsys.rankers.sparse_inverse import sparse_inverse_weights, weighted_counts
+from recsys.utils.docstrings import documented
 from recsys.utils.memory import free_memory, parse_memory, size_text
 from recsys.utils.sparse import row_votes
 from recsys.utils.threads import safe_blas
@@ -39,6 +40,7 @@ SPARSE_ITEMS = 100_000  # up to which `auto` tries a sparse inverse: 41,000 take
 
 
 @RANKERS.add("ease")
+@documented
 @dataclass(eq=False)
 class EASE(Updatable, ItemWeights):
     """EASE: the ridge regression of every item on the others, in closed form.
@@ -70,12 +72,6 @@ class EASE(Updatable, ItemWeights):
         weights, and so are n_i and n̄. 0 for Steck's model.
     memory : str or int, optional
         Budget, such as "4GB", for the inverse in either form; what is free where not given.
-    recency : float ≥ 0
-        Where times are given, an interaction with k newer ones in its profile has the weight (k +
-        1)^−recency; with 0 all have the same.
-    ties : "popularity", optional
-        Items of equal scores, including those of score 0, are ordered by popularity; cold items count
-        as items of mean popularity.
     keep_inverse : bool
         Keep P in float64 beside the weights, three times their memory, so that rows that come and go
         update it (`partial_fit`, `update_rows`, …): k of them take 2k·items² operations, a fit items³.

@@ -16,11 +16,13 @@ from recsys.kernels.gram.rows import ItemRows
 from recsys.rankers._gram_view import DenseView, GramView
 from recsys.rankers._margin import MarginRanker
 from recsys.rankers.registry import RANKERS
+from recsys.utils.docstrings import documented
 from recsys.utils.memory import check_memory
 from recsys.utils.validation import check_choice, check_integer
 
 
 @RANKERS.add("fuzzy-komd")
+@documented
 @dataclass(eq=False)
 class FuzzyKOMD(MarginRanker):
     """CF-KOMD under the Boolean kernel of fuzzy vectors: how much a user has an item counts.
@@ -36,14 +38,6 @@ class FuzzyKOMD(MarginRanker):
         Of the users of a set.
     degree : int ≥ 1
         Users in a set; at most the number of users is taken.
-    regularization : float ≥ 0
-        λ_p of (10.2).
-    recency : float ≥ 0
-        As in `cf-komd`.
-    q : "exact" or "mean"
-        As in `cf-komd`.
-    unrated : "kernel" or "mean"
-        As in `cf-komd`.
 
     Attributes
     ----------
@@ -83,12 +77,7 @@ class FuzzyKOMD(MarginRanker):
 
     @property
     def kernel_(self) -> Kernel:
-        """None: the kernel is not one of counts.
-
-        Raises
-        ------
-        AttributeError
-        """
+        """None, by an AttributeError: the kernel is not one of counts."""
         raise AttributeError("the kernel is of degrees, and not of counts")
 
     def _check_parameters(self) -> None:

@@ -18,6 +18,7 @@ from recsys.rankers._polynomial import by_likes, by_pairs
 from recsys.rankers._scoring import inner_products
 from recsys.rankers.base import DENSE_ITEMS, Candidate, Ranker, expect
 from recsys.rankers.registry import RANKERS
+from recsys.utils.docstrings import documented
 from recsys.utils.linalg import leading_singular
 from recsys.utils.memory import check_fits, parse_memory
 from recsys.utils.recency import recency_weights
@@ -41,6 +42,7 @@ ROWS = 64  # directions sharpened at once
 
 
 @RANKERS.add("graph-filter")
+@documented
 @dataclass(eq=False)
 class GraphFilter(Ranker):
     """Filters of the graph of items: GF-CF, BSPM and Turbo-CF, by name.
@@ -84,12 +86,6 @@ class GraphFilter(Ranker):
         "euler": s(z) = 1 − z; "rk4": 1 − z + z²/2 − z³/6 + z⁴/24. A product with P for each power.
     memory : str or int, optional
         Budget of AᵀA, such as "4GB", where it is made.
-    recency : float ≥ 0
-        Where times are given, an interaction with k newer ones in its profile has the weight (k +
-        1)^−recency; with 0 all have the same.
-    ties : "popularity", optional
-        Items of equal scores, including those of score 0, are ordered by popularity; cold items count
-        as items of mean popularity.
     random_state : int ≥ 0
         Seed of the randomised decomposition; the result does not depend on the number of threads.
 

@@ -19,12 +19,14 @@ from recsys.rankers._sharpening import sharpen
 from recsys.rankers._updates import MOST, Updatable
 from recsys.rankers.base import DENSE_ITEMS, Candidate
 from recsys.rankers.registry import RANKERS
+from recsys.utils.docstrings import documented
 from recsys.utils.memory import parse_memory
 from recsys.utils.sparse import binary, enlarged, entries_of, owners, row_votes
 from recsys.utils.validation import check_integer, check_real
 
 
 @RANKERS.add("msdw")
+@documented
 @dataclass(eq=False)
 class MSDw(Updatable, ItemWeights):
     """Asymmetric cosine: W_ij = (c_ij / (|U_i|^(1−α) |U_j|^α))^locality, j the candidate.
@@ -50,12 +52,6 @@ class MSDw(Updatable, ItemWeights):
         Whether an item's weight for itself is kept; it changes nothing for items not liked.
     memory : str or int, optional
         Budget of the weights, as in `cf-komd`.
-    recency : float ≥ 0
-        Where times are given, an interaction with k newer ones in its profile has the weight (k +
-        1)^−recency; with 0 all have the same.
-    ties : "popularity", optional
-        Items of equal scores, including those of score 0, are ordered by popularity; cold items count
-        as items of mean popularity.
 
     Attributes
     ----------

@@ -19,6 +19,7 @@ from recsys.rankers.base import DENSE_ITEMS, Candidate, Ranker, expect
 from recsys.rankers.directed_cosine import followed
 from recsys.rankers.registry import RANKERS
 from recsys.rankers.sequences import before_after, sequences
+from recsys.utils.docstrings import documented
 from recsys.utils.memory import check_memory, free_memory
 from recsys.utils.recency import elapsed, newer
 from recsys.utils.sparse import entries_of, row_votes
@@ -30,6 +31,7 @@ FORMS = ("auto", "ridge", "cosine")
 
 
 @RANKERS.add("slist")
+@documented
 @dataclass(eq=False)
 class SLIST(Ranker):
     """Sequential recommendation, learned from all splits of the histories into past and future.
@@ -78,9 +80,6 @@ class SLIST(Ranker):
     sharpening : float ≥ 0
     top_k : int ≥ 1, optional
         As in `msdw`; form "cosine".
-    ties : "popularity", optional
-        Items of equal scores, including those of score 0, are ordered by popularity; cold items count
-        as items of mean popularity.
     random_state : int ≥ 0
         Seed for the order of interactions of equal times.
 

@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 
 from recsys.rankers.registry import RANKERS
 from recsys.rankers.user_knn import UserNeighbours
+from recsys.utils.docstrings import documented
 from recsys.utils.sparse import entries_of, owners, unit_rows
 from recsys.utils.validation import check_integer, check_real
 
 
 @RANKERS.add("tifu-knn")
+@documented
 @dataclass(eq=False)
 class TIFUKNN(UserNeighbours):
     """Personal item frequency with user-to-user neighbours, for data in which users repeat items.
@@ -27,8 +29,6 @@ class TIFUKNN(UserNeighbours):
 
     Parameters
     ----------
-    top_k : int ≥ 1
-        Neighbours of a row; a user of the fit is its own first one, and adds to its own items only.
     alpha : float in 0…1
         Share of the user's own frequency. It changes lists only where items of the history are ranked,
         too (`filter_already_liked_items=False`).
@@ -37,9 +37,6 @@ class TIFUKNN(UserNeighbours):
         next; 1 for no decay.
     group_size : int ≥ 1
         Baskets of a group, from the newest on.
-    ties : "popularity", optional
-        Items of equal scores, those at 0 among them, are in the order of their popularity; a cold item
-        counts as one of mean popularity.
 
     Attributes
     ----------

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from recsys.rankers._sparse_scoring import fill_best, sparse_sums
 from recsys.rankers.base import Ranker
 from recsys.rankers.registry import RANKERS
+from recsys.utils.docstrings import documented
 from recsys.utils.sparse import unit_rows
 from recsys.utils.topn import LOWEST
 from recsys.utils.validation import check_integer
@@ -22,6 +23,11 @@ class UserNeighbours(Ranker):
 
     Every user of the fit is compared with the row, the user itself among them: a history has the same
     list whether its user was in the fit or not.
+
+    Parameters
+    ----------
+    top_k : int ≥ 1
+        Neighbours of a row; a user of the fit is its own first one, and adds to its own items only.
     """
 
     top_k: int
@@ -79,17 +85,10 @@ class UserNeighbours(Ranker):
 
 
 @RANKERS.add("user-knn")
+@documented
 @dataclass(eq=False)
 class UserKNN(UserNeighbours):
     """User-to-user nearest neighbours: s_i = Σ_v cos(x, x_v)·x_vi over the `top_k` nearest users v.
-
-    Parameters
-    ----------
-    top_k : int ≥ 1
-        Neighbours of a row; a user of the fit is its own first one, and adds to its own items only.
-    ties : "popularity", optional
-        Items of equal scores, those at 0 among them, are in the order of their popularity; a cold item
-        counts as one of mean popularity.
 
     Attributes
     ----------
