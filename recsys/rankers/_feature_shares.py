@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.rankers._history import FeatureRanker
+from recsys.rankers.base import Shares
 from recsys.utils.validation import check_ids
 
 
@@ -34,18 +35,16 @@ class ExplainedRanker(FeatureRanker):
         """Return the contributions of single features of a history, and of several together."""
         raise NotImplementedError
 
-    def _explain(self, userid: int, row: sp.csr_matrix, item: int) -> tuple[float, NDArray[np.float64]]:
+    def _explain(self, userid: int, row: sp.csr_matrix, item: int) -> Shares:
         return self._explain_row(np.array([userid]), row, item)
 
-    def _explain_folded_in(self) -> Callable[..., list[tuple[float, NDArray[np.float64]]]]:
+    def _explain_folded_in(self) -> Callable[..., list[Shares]]:
         """Return what explains scores of rows of unknown users, without features of users."""
         return lambda userid, row, items, **timed: [
             self._explain_row(None, row, item) for item in items.tolist()
         ]
 
-    def _explain_row(
-        self, users: NDArray[np.int64] | None, row: sp.csr_matrix, item: int
-    ) -> tuple[float, NDArray[np.float64]]:
+    def _explain_row(self, users: NDArray[np.int64] | None, row: sp.csr_matrix, item: int) -> Shares:
         """Return a score and what each item of the row adds to it."""
         scores = self._fold_in_scores(row) if users is None else self._scores(users, row)
         A = self._rows(row, users)

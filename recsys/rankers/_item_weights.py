@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from recsys.rankers._scoring import weighted_rows
 from recsys.rankers._sparse_scoring import fill_best, sparse_sums
 from recsys.rankers._ties import UNORDERED, tie_order_of
-from recsys.rankers.base import Ranker, expect
+from recsys.rankers.base import Ranker, Shares, Times, expect
 from recsys.utils.recency import recency_weights
 from recsys.utils.validation import check_real
 
@@ -46,12 +46,10 @@ class ItemWeights(Ranker):
     def _reads_times(self) -> bool:
         return self.recency > 0
 
-    def _fold_in_scores(
-        self, rows: sp.csr_matrix, times: NDArray[np.float64] | None = None
-    ) -> NDArray[np.float32]:
+    def _fold_in_scores(self, rows: sp.csr_matrix, times: Times = None) -> NDArray[np.float32]:
         return weighted_sums(rows, self._votes(rows, times), self.weights_)
 
-    def _votes(self, rows: sp.csr_matrix, times: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    def _votes(self, rows: sp.csr_matrix, times: Times) -> NDArray[np.float64]:
         """Return the weight of each entry of the rows, aligned with rows.indices."""
         return recency_weights(rows, times, self.recency)
 
@@ -62,7 +60,7 @@ class ItemWeights(Ranker):
         self,
         userids: NDArray[np.int64] | None,
         rows: sp.csr_matrix,
-        times: NDArray[np.float64] | None,
+        times: Times,
         skip_liked: bool,
         mask: NDArray[np.uint8],
         ids: NDArray[np.int32],
@@ -72,13 +70,7 @@ class ItemWeights(Ranker):
         ties = UNORDERED if self.ties is None else tie_order_of(self)
         fill_best(rows, votes, self.weights_, skip_liked, mask, ids, best, ties)
 
-    def _explain(
-        self,
-        userid: int,
-        row: sp.csr_matrix,
-        item: int,
-        times: NDArray[np.float64] | None = None,
-    ) -> tuple[float, NDArray[np.float64]]:
+    def _explain(self, userid: int, row: sp.csr_matrix, item: int, times: Times = None) -> Shares:
         column = self.weights_[row.indices, item]
         shares = np.asarray(column.todense() if sp.issparse(column) else column, np.float64).ravel()
         shares *= self._votes(row, times)

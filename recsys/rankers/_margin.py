@@ -21,7 +21,7 @@ from recsys.optim.simplex_qp import TOLERANCE
 from recsys.rankers._gram_view import DenseView, GramView, prefers_dense, prefers_rows
 from recsys.rankers._row_view import RowView
 from recsys.rankers._structured_view import StructuredView
-from recsys.rankers.base import Ranker
+from recsys.rankers.base import Ranker, Shares, Times
 from recsys.utils.memory import parse_memory
 from recsys.utils.recency import recency_weights
 from recsys.utils.sparse import entries_of, owners
@@ -74,7 +74,7 @@ class KernelRanker(Ranker):
     def _reads_times(self) -> bool:
         return self.recency > 0 and self.regularization > 0
 
-    def _omega(self, rows: sp.csr_matrix, times: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    def _omega(self, rows: sp.csr_matrix, times: Times) -> NDArray[np.float64]:
         """Return ω of each interaction; its ridge is λ_p/ω. Return ones where λ_p is 0."""
         if not self._reads_times():
             return np.ones(rows.nnz)
@@ -362,7 +362,7 @@ class MarginRanker(KernelRanker):
         return out
 
     def _solve(
-        self, rows: sp.csr_matrix, times: NDArray[np.float64] | None
+        self, rows: sp.csr_matrix, times: Times
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         offsets = self._offsets()
         q_all = np.zeros(self.n_items_) if offsets is None else -offsets
@@ -371,9 +371,7 @@ class MarginRanker(KernelRanker):
             *self._gram.solve(rows, self.row_sums_, q_all, self.q == "exact", ridge, omega)
         )
 
-    def _fold_in_scores(
-        self, rows: sp.csr_matrix, times: NDArray[np.float64] | None = None
-    ) -> NDArray[np.floating]:
+    def _fold_in_scores(self, rows: sp.csr_matrix, times: Times = None) -> NDArray[np.floating]:
         return self._summed(rows, *self._sums(rows, times))
 
     def _summed(
@@ -390,7 +388,7 @@ class MarginRanker(KernelRanker):
         return out
 
     def _sums(
-        self, rows: sp.csr_matrix, times: NDArray[np.float64] | None
+        self, rows: sp.csr_matrix, times: Times
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return how often the liked items' rows count in each score, and the sums of all rows.
 
@@ -412,7 +410,7 @@ class MarginRanker(KernelRanker):
         self,
         userids: NDArray[np.int64] | None,
         rows: sp.csr_matrix,
-        times: NDArray[np.float64] | None,
+        times: Times,
         skip_liked: bool,
         mask: NDArray[np.uint8],
         ids: NDArray[np.int32],
@@ -436,22 +434,12 @@ class MarginRanker(KernelRanker):
         return np.divide(1.0, others, out=np.zeros(len(lengths)), where=others > 0)
 
     def _explain_items(  # type: ignore[override]
-        self,
-        userid: int,
-        row: sp.csr_matrix,
-        items: NDArray[np.int64],
-        times: NDArray[np.float64] | None = None,
-    ) -> list[tuple[float, NDArray[np.float64]]]:
+        self, userid: int, row: sp.csr_matrix, items: NDArray[np.int64], times: Times = None
+    ) -> list[Shares]:
         alpha, _ = self._solve(row, times)
         return [self._shares(row, alpha, item, times) for item in items.tolist()]
 
-    def _shares(
-        self,
-        row: sp.csr_matrix,
-        alpha: NDArray[np.float64],
-        item: int,
-        times: NDArray[np.float64] | None,
-    ) -> tuple[float, NDArray[np.float64]]:
+    def _shares(self, row: sp.csr_matrix, alpha: NDArray[np.float64], item: int, times: Times) -> Shares:
         """Share αᵢ(Kᵢⱼ − qⱼ) of liked item i in item j's score, α held fixed."""
         if self._imputes() and self.popularity_[item] == 0:
             score = self._fold_in_scores(row, times)[0, item]

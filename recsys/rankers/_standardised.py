@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 
 from recsys._jit import jit
 from recsys.errors import InputError
-from recsys.rankers.base import Ranker, expect
+from recsys.rankers.base import Ranker, Shares, Times, expect
 from recsys.rankers.registry import ranker_of
 from recsys.utils.spec import parse_spec
-
-Times = NDArray[np.float64] | None  # of rows' interactions, aligned with their indices
 
 
 class StandardisedSum(Ranker):
@@ -97,7 +95,7 @@ class StandardisedSum(Ranker):
 
     def _explain_items(  # type: ignore[override]
         self, userid: int, row: sp.csr_matrix, items: NDArray[np.int64], times: Times = None
-    ) -> list[tuple[float, NDArray[np.float64]]]:
+    ) -> list[Shares]:
         scores = self._fold_in_scores(row, times)[0, items].astype(float).tolist()
         shares = np.zeros((len(items), row.nnz))
         for part, weight in zip(self.parts_, self.part_weights_, strict=True):

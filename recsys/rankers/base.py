@@ -38,6 +38,8 @@ from recsys.utils.validation import check_ids, check_integer, clean_matrix
 DENSE_ITEMS = 8_000  # up to which `auto` tries models of all pairs of items
 
 Callback = Callable[..., Any]
+Shares = tuple[float, NDArray[np.float64]]  # a score, and what each interaction of the row adds to it
+Times = NDArray[np.float64] | None  # of rows' interactions, aligned with their indices
 
 # What a ranker can do, and the methods of which one's presence says so.
 ABILITIES = {
@@ -636,7 +638,7 @@ class Ranker:
         return False
 
     def _fill_best(
-        self, userids: NDArray[np.int64] | None, rows: sp.csr_matrix, times: NDArray[np.float64] | None,
+        self, userids: NDArray[np.int64] | None, rows: sp.csr_matrix, times: Times,
         skip_liked: bool, mask: NDArray[np.uint8], ids: NDArray[np.int32], best: NDArray[np.float32],
     ) -> None:  # fmt: skip
         """Fill ids and best as `top_n` would from the scores, to the bit.
@@ -652,17 +654,17 @@ class Ranker:
         """
         return np.diff(rows.indptr) == 0
 
-    def _explain(self, userid: int, row: sp.csr_matrix, item: int) -> tuple[float, NDArray[np.float64]]:
+    def _explain(self, userid: int, row: sp.csr_matrix, item: int) -> Shares:
         """Return the score, and the share of each liked item, aligned with row.indices."""
         raise NotImplementedError
 
     def _explain_items(
         self, userid: int, row: sp.csr_matrix, items: NDArray[np.int64], **timed: Any
-    ) -> list[tuple[float, NDArray[np.float64]]]:
+    ) -> list[Shares]:
         """Return `_explain` of several items; for rankers that can share work between them."""
         return [self._explain(userid, row, item, **timed) for item in items.tolist()]
 
-    def _explain_folded_in(self) -> Callable[..., list[tuple[float, NDArray[np.float64]]]] | None:
+    def _explain_folded_in(self) -> Callable[..., list[Shares]] | None:
         """Return a function that explains scores of rows alone, as `_explain_items` does, or None."""
         return self._explain_items if "explain" in self.capabilities else None
 

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.rankers._item_weights import weighted_sums
-from recsys.rankers.base import Candidate, Ranker, expect
+from recsys.rankers.base import Candidate, Ranker, Shares, Times, expect
 from recsys.rankers.registry import RANKERS
 from recsys.utils.docstrings import documented
 from recsys.utils.recency import recency_weights
@@ -102,21 +102,13 @@ class Content(Ranker):
         """Return the rows of items that histories are multiplied with, of items without users, too."""
         return sp.diags(self.prior_) @ self.attributes_
 
-    def _fold_in_scores(
-        self, rows: sp.csr_matrix, times: NDArray[np.float64] | None = None
-    ) -> NDArray[np.float32]:
+    def _fold_in_scores(self, rows: sp.csr_matrix, times: Times = None) -> NDArray[np.float32]:
         votes = entries_of(rows, recency_weights(rows, times, self.recency))
         profiles = sp.csr_matrix(votes @ self.attributes_, dtype=np.float64)
         profiles.sort_indices()
         return weighted_sums(profiles, profiles.data, self._weights)
 
-    def _explain(
-        self,
-        userid: int,
-        row: sp.csr_matrix,
-        item: int,
-        times: NDArray[np.float64] | None = None,
-    ) -> tuple[float, NDArray[np.float64]]:
+    def _explain(self, userid: int, row: sp.csr_matrix, item: int, times: Times = None) -> Shares:
         votes = recency_weights(row, times, self.recency)
         own = sp.csr_matrix(self.attributes_[row.indices], dtype=np.float64)
         shares = votes * np.asarray((own @ self._weights[:, [item]]).toarray(), np.float64).ravel()

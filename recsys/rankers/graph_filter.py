@@ -16,7 +16,7 @@ from recsys.kernels.gram.counts import cooccurrence
 from recsys.rankers._eigenvalue import largest_eigenvalue
 from recsys.rankers._polynomial import by_likes, by_pairs
 from recsys.rankers._scoring import inner_products
-from recsys.rankers.base import DENSE_ITEMS, Candidate, Ranker, expect
+from recsys.rankers.base import DENSE_ITEMS, Candidate, Ranker, Shares, Times, expect
 from recsys.rankers.registry import RANKERS
 from recsys.utils.docstrings import documented
 from recsys.utils.linalg import leading_singular
@@ -238,9 +238,7 @@ class GraphFilter(Ranker):
         out += terms[0] * directions
         return out
 
-    def _fold_in_scores(
-        self, rows: sp.csr_matrix, times: NDArray[np.float64] | None = None
-    ) -> NDArray[np.float32]:
+    def _fold_in_scores(self, rows: sp.csr_matrix, times: Times = None) -> NDArray[np.float32]:
         votes = recency_weights(rows, times, self.recency)
         if self.filter == IDEAL:
             return self._projected(rows, votes)
@@ -262,7 +260,7 @@ class GraphFilter(Ranker):
 
     def _explain_items(
         self, userid: int, row: sp.csr_matrix, items: NDArray[np.int64], **timed: Any
-    ) -> list[tuple[float, NDArray[np.float64]]]:
+    ) -> list[Shares]:
         votes = recency_weights(row, timed.get("times"), self.recency)
         shares = np.zeros((len(items), row.nnz))
         if self.filter != IDEAL:  # P is symmetric: the contributions to an item are the item's own row

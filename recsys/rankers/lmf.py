@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from recsys.rankers._implicit_factors import ImplicitFactors
 from recsys.rankers._logistic_fold_in import LEAST_RIDGE, logistic_fold_in
 from recsys.rankers._scoring import inner_products
-from recsys.rankers.base import Candidate
+from recsys.rankers.base import Candidate, Shares
 from recsys.rankers.registry import RANKERS
 from recsys.utils.docstrings import documented
 
@@ -88,7 +88,7 @@ class LMF(ImplicitFactors):
 
     def _explain_rows(
         self, userid: int, row: sp.csr_matrix, items: NDArray[np.int64], **timed: Any
-    ) -> list[tuple[float, NDArray[np.float64]]]:
+    ) -> list[Shares]:
         x = self._folded(row)
         scores = inner_products(x, self.item_factors_)[0]
         missing = 1.0 / (1.0 + np.exp(scores[row.indices].astype(np.float64)))

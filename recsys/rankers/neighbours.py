@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from recsys._jit import threads_of
 from recsys.rankers._item_weights import ItemWeights
+from recsys.rankers.base import Times
 from recsys.rankers.registry import RANKERS
 from recsys.utils.docstrings import documented
 from recsys.utils.memory import check_fits
@@ -68,7 +69,7 @@ class ItemNeighbours(ItemWeights):
         found.sort_indices()
         self.weights_ = found.astype(np.float32)
 
-    def _votes(self, rows: sp.csr_matrix, times: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    def _votes(self, rows: sp.csr_matrix, times: Times) -> NDArray[np.float64]:
         return rows.data * super()._votes(rows, times)
 
 

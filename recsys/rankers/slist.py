@@ -15,7 +15,7 @@ from recsys.rankers._asymmetric_cosine import strongest, weigh_rows
 from recsys.rankers._decay import Decay, parse_decays, sums_of_exponentials
 from recsys.rankers._item_weights import weighted_sums
 from recsys.rankers._sharpening import sharpen
-from recsys.rankers.base import DENSE_ITEMS, Candidate, Ranker, expect
+from recsys.rankers.base import DENSE_ITEMS, Candidate, Ranker, Shares, Times, expect
 from recsys.rankers.directed_cosine import followed
 from recsys.rankers.registry import RANKERS
 from recsys.rankers.sequences import before_after, sequences
@@ -253,9 +253,7 @@ class SLIST(Ranker):
         fits = items <= DENSE_ITEMS and _ridge_bytes(items, blocks) <= free_memory()
         return "ridge" if fits else "cosine"
 
-    def _votes(
-        self, rows: sp.csr_matrix, times: NDArray[np.float64] | None
-    ) -> list[NDArray[np.float64]]:
+    def _votes(self, rows: sp.csr_matrix, times: Times) -> list[NDArray[np.float64]]:
         """Return the weight of each interaction of the rows, under each law."""
         if times is None or not self.ordered_:
             return [np.ones(rows.nnz)] * self._blocks
@@ -277,9 +275,7 @@ class SLIST(Ranker):
         """How many blocks of weights there are."""
         return 1 if sp.issparse(self.weights_) else len(self.weights_) // self.weights_.shape[1]
 
-    def _fold_in_scores(
-        self, rows: sp.csr_matrix, times: NDArray[np.float64] | None = None
-    ) -> NDArray[np.float32]:
+    def _fold_in_scores(self, rows: sp.csr_matrix, times: Times = None) -> NDArray[np.float32]:
         votes = self._votes(rows, times)
         if len(votes) == 1:
             return weighted_sums(rows, votes[0], self.weights_)
@@ -288,13 +284,7 @@ class SLIST(Ranker):
             wide.indices = wide.indices.astype(np.int32)
         return weighted_sums(wide, wide.data, self.weights_)
 
-    def _explain(
-        self,
-        userid: int,
-        row: sp.csr_matrix,
-        item: int,
-        times: NDArray[np.float64] | None = None,
-    ) -> tuple[float, NDArray[np.float64]]:
+    def _explain(self, userid: int, row: sp.csr_matrix, item: int, times: Times = None) -> Shares:
         shares = np.zeros(row.nnz)
         for k, vote in enumerate(self._votes(row, times)):
             column = self.weights_[row.indices + k * row.shape[1], item]

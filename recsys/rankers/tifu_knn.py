@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from recsys.rankers.base import Shares, Times
 from recsys.rankers.registry import RANKERS
 from recsys.rankers.user_knn import UserNeighbours
 from recsys.utils.docstrings import documented
@@ -87,7 +88,7 @@ class TIFUKNN(UserNeighbours):
     def _reads_times(self) -> bool:
         return self.within_decay < 1 or self.group_decay < 1
 
-    def _vectors(self, rows: sp.csr_matrix, times: NDArray[np.float64] | None) -> sp.csr_matrix:
+    def _vectors(self, rows: sp.csr_matrix, times: Times) -> sp.csr_matrix:
         decay = np.ones(rows.nnz)
         if times is not None:
             group, within = np.divmod(newer_baskets(rows, times), self.group_size)
@@ -109,9 +110,7 @@ class TIFUKNN(UserNeighbours):
     def _per_neighbour(self) -> float:
         return (1.0 - self.alpha) / min(self.top_k, self.item_users_.shape[1])
 
-    def _fold_in_scores(
-        self, rows: sp.csr_matrix, times: NDArray[np.float64] | None = None
-    ) -> NDArray[np.float32]:
+    def _fold_in_scores(self, rows: sp.csr_matrix, times: Times = None) -> NDArray[np.float32]:
         vectors = self._vectors(rows, times)
         scores = self._per_neighbour * self._sums(vectors).astype(np.float64)
         scores[owners(vectors), vectors.indices] += self.alpha * vectors.data
@@ -122,9 +121,9 @@ class TIFUKNN(UserNeighbours):
         userid: int,
         row: sp.csr_matrix,
         items: NDArray[np.int64],
-        times: NDArray[np.float64] | None = None,
+        times: Times = None,
         **timed: Any,
-    ) -> list[tuple[float, NDArray[np.float64]]]:
+    ) -> list[Shares]:
         vector = self._vectors(row, times)
         shares = self._per_neighbour * self._shares(vector, items)
         shares += self.alpha * vector.data[:, None] * (vector.indices[:, None] == items)

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.rankers._sparse_scoring import fill_best, sparse_sums
-from recsys.rankers.base import Ranker
+from recsys.rankers.base import Ranker, Shares
 from recsys.rankers.registry import RANKERS
 from recsys.utils.docstrings import documented
 from recsys.utils.sparse import unit_rows
@@ -126,7 +126,7 @@ class UserKNN(UserNeighbours):
 
     def _explain_items(
         self, userid: int, row: sp.csr_matrix, items: NDArray[np.int64], **timed: Any
-    ) -> list[tuple[float, NDArray[np.float64]]]:
+    ) -> list[Shares]:
         shares = self._shares(_vectors(row), items)
         return [(float(column.sum()), column) for column in shares.T]
 
