@@ -14,7 +14,7 @@ from recsys.evaluation.bootstrap import mean_intervals
 from recsys.evaluation.drawing import draw_lines
 from recsys.evaluation.evaluated import Evaluated
 from recsys.evaluation.page import groups_page
-from recsys.evaluation.rows import table_of
+from recsys.evaluation.rows import Rows
 from recsys.registry import did_you_mean
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ UNKNOWN, OTHERS = "unknown", "others"
 
 
 @dataclass(frozen=True)
-class Groups:
+class Groups(Rows):
     """Figures of each model on each group of users.
 
     Attributes
@@ -53,16 +53,6 @@ class Groups:
     attribute: str
     sizes: dict[str, int]
     rows: list[dict[str, Any]]
-
-    def frame(self, kind: str = "pandas") -> Any:
-        """Return the rows as a frame, "pandas", "polars" or "pyarrow".
-
-        Raises
-        ------
-        InputError
-            For another kind, or one that is not installed.
-        """
-        return table_of(self.rows, kind)
 
     def plot(self) -> Figure:
         """Return a plot: one panel a metric, one line a model over the groups.
