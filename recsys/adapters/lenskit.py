@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from recsys.adapters.times import latest_times
 from recsys.rankers import Ranker
 from recsys.rankers.registry import ranker_of
+from recsys.utils.sparse import row_of
 
 try:
     from lenskit.data import Dataset, ItemList, QueryInput, RecQuery
@@ -90,10 +91,7 @@ class RankerScorer(Component[ItemList], Trainable):  # type: ignore[misc]
             every = self.ranker.scores(number, self.rows[[number]])[0]
         else:
             known = history.numbers(vocabulary=self.items, missing="negative")
-            known = np.unique(known[known >= 0])
-            row = sp.csr_matrix(
-                (np.ones(len(known)), ([0] * len(known), known)), (1, self.rows.shape[1])
-            )
+            row = row_of(known[known >= 0], self.rows.shape[1])
             every = self.ranker.scores(0, row, recalculate_user=True)[0]
         numbers = items.numbers(vocabulary=self.items, missing="negative")
         inside = numbers >= 0

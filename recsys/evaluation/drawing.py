@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recsys.errors import InputError
+from recsys.evaluation.page import shortened
 from recsys.utils.extras import install_hint
 from recsys.utils.palette import COLOURS, MARKS
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ACROSS = 3  # panels beside each other
-LONGEST = 44  # characters of a label that are drawn
 GREY = "#595959"
 
 
@@ -139,5 +139,4 @@ def _distinct(rows: Sequence[Mapping[str, Any]], key: str) -> list[Any]:
 
 def _short(label: str) -> str:
     """Return a label that fits, and that matplotlib does not read as a formula."""
-    text = label if len(label) <= LONGEST else f"{label[: LONGEST - 1]}…"
-    return text.replace("$", r"\$")
+    return shortened(label).replace("$", r"\$")

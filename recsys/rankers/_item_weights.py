@@ -12,6 +12,7 @@ from recsys.rankers._scoring import weighted_rows
 from recsys.rankers._sparse_scoring import fill_best, sparse_sums
 from recsys.rankers._ties import UNORDERED, tie_order_of
 from recsys.rankers.base import Ranker, Shares, Times, expect
+from recsys.rankers.state import expect_csr
 from recsys.utils.recency import recency_weights
 from recsys.utils.validation import check_real
 
@@ -81,11 +82,5 @@ class ItemWeights(Ranker):
         return some.toarray() if sp.issparse(some) else some
 
     def _check_state(self) -> None:
-        if sp.issparse(self.weights_):
-            if (
-                self.weights_.shape != (self.n_items_, self.n_items_)
-                or self.weights_.dtype != np.float32
-            ):
-                raise ValueError("weights_ does not fit the items")
-        else:
-            expect("weights_", self.weights_, (self.n_items_, self.n_items_), np.float32)
+        check = expect_csr if sp.issparse(self.weights_) else expect
+        check("weights_", self.weights_, (self.n_items_, self.n_items_), np.float32)

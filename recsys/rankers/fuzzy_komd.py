@@ -16,6 +16,7 @@ from recsys.kernels.gram.rows import ItemRows
 from recsys.rankers._gram_view import DenseView, GramView
 from recsys.rankers._margin import MarginRanker
 from recsys.rankers.registry import RANKERS
+from recsys.rankers.state import expect_csr
 from recsys.utils.docstrings import documented
 from recsys.utils.memory import check_memory
 from recsys.utils.validation import check_choice, check_integer
@@ -109,8 +110,6 @@ class FuzzyKOMD(MarginRanker):
 
     def _check_state(self) -> None:
         super()._check_state()
-        found = self.degrees_
-        if not (sp.issparse(found) and found.shape == (self.n_users_, self.n_items_)):
-            raise ValueError("degrees_ should be a sparse matrix, users × items")
-        if not ((found.data > 0.0) & (found.data <= 1.0)).all():
+        expect_csr("degrees_", self.degrees_, (self.n_users_, self.n_items_), np.float64)
+        if not ((self.degrees_.data > 0.0) & (self.degrees_.data <= 1.0)).all():
             raise ValueError("degrees_ should be above 0 and at most 1")

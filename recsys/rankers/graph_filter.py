@@ -18,6 +18,7 @@ from recsys.rankers._polynomial import by_likes, by_pairs
 from recsys.rankers._scoring import inner_products
 from recsys.rankers.base import DENSE_ITEMS, Candidate, Ranker, Shares, Times, expect
 from recsys.rankers.registry import RANKERS
+from recsys.rankers.state import expect_csr, is_csr
 from recsys.utils.docstrings import documented
 from recsys.utils.linalg import leading_singular
 from recsys.utils.memory import check_fits, parse_memory
@@ -294,12 +295,11 @@ class GraphFilter(Ranker):
             raise ValueError("per_item_ should be above 0")
         if self.filter != IDEAL and self.locality != 1.0:
             graph = self.graph_
-            if not _is_csr(graph, (items, items), np.float32):
-                raise ValueError("graph_ does not fit the items")
+            expect_csr("graph_", graph, (items, items), np.float32)
             if (graph.data < 0).any() or (graph != graph.T).nnz:
                 raise ValueError("graph_ should be symmetric, and nowhere below 0")
         elif self.filter != IDEAL:
-            fits = _is_csr(self.likes_, (self.n_users_, items), np.uint8)
+            fits = is_csr(self.likes_, (self.n_users_, items), np.uint8)
             if not fits or (self.likes_.data != 1).any():
                 raise ValueError("likes_ should be ones of users and items")
             expect("per_user_", self.per_user_, (self.n_users_,), np.float64)
@@ -310,16 +310,6 @@ class GraphFilter(Ranker):
             expect("directions_", self.directions_, shape, np.float32)
             if self.filter == BSPM_EM:
                 expect("sharpened_", self.sharpened_, shape, np.float32)
-
-
-def _is_csr(matrix: Any, shape: tuple[int, int], dtype: type) -> bool:
-    """Return whether something is a CSR matrix of a shape and dtype."""
-    return (
-        sp.issparse(matrix)
-        and matrix.format == "csr"
-        and matrix.shape == shape
-        and matrix.dtype == dtype
-    )
 
 
 def _leading_directions(A: sp.csr_matrix, factors: int, seed: int) -> NDArray[np.float64]:

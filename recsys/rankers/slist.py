@@ -19,6 +19,7 @@ from recsys.rankers.base import DENSE_ITEMS, Candidate, Ranker, Shares, Times, e
 from recsys.rankers.directed_cosine import followed
 from recsys.rankers.registry import RANKERS
 from recsys.rankers.sequences import before_after, sequences
+from recsys.rankers.state import expect_csr
 from recsys.utils.docstrings import documented
 from recsys.utils.memory import check_memory, free_memory
 from recsys.utils.recency import elapsed, newer
@@ -304,8 +305,7 @@ class SLIST(Ranker):
         if not isinstance(self.ordered_, bool):
             raise ValueError("ordered_ should be true or false")
         if sp.issparse(W):
-            if W.shape != (m, m) or W.dtype != np.float32:
-                raise ValueError("weights_ does not fit the items")
+            expect_csr("weights_", W, (m, m), np.float32)
             return
         blocks = len(self._laws()) if self.ordered_ else 1
         expect("weights_", W, (blocks * m, m), np.float32)

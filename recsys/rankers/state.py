@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from recsys.utils import model_file
 
-__all__ = ["State", "expect", "state_of", "take_over"]
+__all__ = ["State", "expect", "expect_csr", "is_csr", "state_of", "take_over"]
 
 
 @dataclass(frozen=True)
@@ -83,9 +83,9 @@ def take_over(ranker: Any, state: State) -> None:
     if (ranker.popularity_ < 0).any():
         raise ValueError("popularity_ has values below 0")
     if ranker.times_ is not None:
-        fits = sp.issparse(ranker.times_) and ranker.times_.shape == (users, items)
-        if not fits or ranker.times_.dtype != np.float64 or (ranker.times_.data < 0).any():
-            raise ValueError("times_ does not fit the interactions")
+        expect_csr("times_", ranker.times_, (users, items), np.float64)
+        if (ranker.times_.data < 0).any():
+            raise ValueError("times_ has values below 0")
 
 
 def expect(name: str, array: Any, shape: tuple[int, ...], dtype: type) -> None:
@@ -93,3 +93,15 @@ def expect(name: str, array: Any, shape: tuple[int, ...], dtype: type) -> None:
     if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != dtype:
         found = getattr(array, "shape", type(array).__name__)
         raise ValueError(f"{name} should be {np.dtype(dtype).name} of shape {shape}, not {found}")
+
+
+def is_csr(matrix: Any, shape: tuple[int, int], dtype: type) -> bool:
+    """Return whether something is a CSR matrix of a shape and dtype."""
+    fits = sp.issparse(matrix) and matrix.format == "csr" and matrix.shape == shape
+    return fits and matrix.dtype == dtype
+
+
+def expect_csr(name: str, matrix: Any, shape: tuple[int, int], dtype: type) -> None:
+    """Refuse what is no CSR matrix of this shape and dtype."""
+    if not is_csr(matrix, shape, dtype):
+        raise ValueError(f"{name} does not fit: it should be CSR of {np.dtype(dtype).name}, {shape}")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from recsys.rankers._sparse_scoring import fill_best, sparse_sums
 from recsys.rankers.base import Ranker, Shares
 from recsys.rankers.registry import RANKERS
+from recsys.rankers.state import expect_csr
 from recsys.utils.docstrings import documented
 from recsys.utils.sparse import unit_rows
 from recsys.utils.topn import LOWEST
@@ -75,13 +76,9 @@ class UserNeighbours(Ranker):
         return sparse_sums(vectors, vectors.data, self.item_users_)
 
     def _check_state(self) -> None:
-        for name, shape in (
-            ("user_items_", (self.n_users_, self.n_items_)),
-            ("item_users_", (self.n_items_, self.n_users_)),
-        ):
-            found = getattr(self, name)
-            if not sp.issparse(found) or found.shape != shape or found.dtype != np.float32:
-                raise ValueError(f"{name} does not fit the users and items")
+        users, items = self.n_users_, self.n_items_
+        expect_csr("user_items_", self.user_items_, (users, items), np.float32)
+        expect_csr("item_users_", self.item_users_, (items, users), np.float32)
 
 
 @RANKERS.add("user-knn")
