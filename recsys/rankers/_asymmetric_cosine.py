@@ -11,17 +11,6 @@ from numpy.typing import NDArray
 from recsys.utils.sparse import masked
 
 
-def asymmetric_cosine(
-    counts: sp.csr_matrix, users: NDArray[Any], row: float, column: float, locality: float
-) -> None:
-    """Make c_ij into (c_ij / (|U_i|^row · |U_j|^column))^locality, in place.
-
-    `counts` are (items, items) float32 CSR, and `users`, (items,), is |U_i|: how many users like i.
-    Source: Aiolli 2013, Efficient top-N recommendation for very large scale binary rated datasets.
-    """
-    weigh_rows(counts.data, counts.indices, np.diff(counts.indptr), users, users, row, column, locality)
-
-
 def weigh_rows(
     data: NDArray[np.float32],
     indices: NDArray[np.integer],
@@ -32,7 +21,11 @@ def weigh_rows(
     column: float,
     locality: float,
 ) -> None:
-    """Turn rows of counts, of these lengths, whose items have `own` users, into weights."""
+    """Make rows of counts c_ij into (c_ij / (|U_i|^row · |U_j|^column))^locality, in place.
+
+    The rows are of these lengths, and their items have `own` users; `users` are those of all items.
+    Source: Aiolli 2013, Efficient top-N recommendation for very large scale binary rated datasets.
+    """
     first, second = (np.maximum(size, 1).astype(np.float64) for size in (own, users))
     data *= np.repeat((first**-row).astype(np.float32), lengths)
     data *= (second**-column).astype(np.float32)[indices]

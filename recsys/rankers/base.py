@@ -333,14 +333,11 @@ class Ranker:
         """
         self._check_fitted()
         N = check_integer("N", N, 1)
-        single = np.ndim(userid) == 0
-        userids, rows = self._check_users(userid, user_items, recalculate_user)
-        when = self._times_of_rows(None if recalculate_user else userids, rows, times)
+        asked = self._request(userid, user_items, recalculate_user, times)
         allowed = candidates(self.n_items_, filter_items, items)
-        users = None if recalculate_user else userids
-        ids, best = best_lists(self, Request(users, rows, when), N, filter_already_liked_items, allowed)
-        empty = self.falls_back(users, rows)
-        if single:
+        ids, best = best_lists(self, asked, N, filter_already_liked_items, allowed)
+        empty = self.falls_back(asked.users, asked.rows)
+        if np.ndim(userid) == 0:
             kept = ids[0] >= 0
             return Recommendations(ids[0][kept], best[0][kept], bool(empty[0]))
         return Recommendations(ids, best, empty)
@@ -377,9 +374,7 @@ class Ranker:
             If the ranker has no "fold-in" and `recalculate_user` is asked for.
         """
         self._check_fitted()
-        ids, rows = self._check_users(userids, user_items, recalculate_user)
-        users = None if recalculate_user else ids
-        return score_rows(self, Request(users, rows, self._times_of_rows(users, rows, times)))
+        return score_rows(self, self._request(userids, user_items, recalculate_user, times))
 
     def explain(
         self,
@@ -443,17 +438,15 @@ class Ranker:
         self._check_capability("explain")
         N = check_integer("N", N, 1)
         userid = check_integer("userid", userid, 0)
-        ids, rows = self._check_users(userid, user_items, recalculate_user)
-        items = check_ids("itemid", itemids, self.n_items_)
-        users = None if recalculate_user else ids
-        when = self._times_of_rows(users, rows, times)
+        asked = self._request(userid, user_items, recalculate_user, times)
+        rows, items = asked.rows, check_ids("itemid", itemids, self.n_items_)
         if rows.nnz == 0:
-            scores = score_rows(self, Request(users, rows, when))[0, items].astype(float)
+            scores = score_rows(self, asked)[0, items].astype(float)
             return [Explanation(score, score, []) for score in scores.tolist()]
         explained = self._explain_folded_in() if recalculate_user else None
         explained = explained or self._explain_items
         found = []
-        for score, shares in explained(int(ids[0]), rows, items, **self._timed(when)):
+        for score, shares in explained(userid, rows, items, **self._timed(asked.times)):
             order = np.lexsort((rows.indices, -np.abs(shares)))[:N]
             listed = [(int(rows.indices[k]), float(shares[k])) for k in order]
             found.append(Explanation(score, score - sum(value for _, value in listed), listed))
@@ -716,15 +709,16 @@ class Ranker:
             return ids[0][kept], best[0][kept]
         return ids, best
 
-    def _check_users(
-        self, userid: Any, user_items: Any, recalculate: bool
-    ) -> tuple[NDArray[np.int64], sp.csr_matrix]:
+    def _request(self, userid: Any, user_items: Any, recalculate: bool, times: Any) -> Request:
+        """Return checked rows to rank items for, with their times."""
         if recalculate and "fold-in" not in self.capabilities:
             raise CapabilityError(
                 f"{self.name} cannot rank users it was not fitted on (recalculate_user)"
             )
         userids = check_ids("userid", userid, None if recalculate else self.n_users_)
-        return userids, clean_matrix(user_items, n_items=self.n_items_, n_rows=len(userids))
+        rows = clean_matrix(user_items, n_items=self.n_items_, n_rows=len(userids))
+        users = None if recalculate else userids
+        return Request(users, rows, self._times_of_rows(users, rows, times))
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_items_"):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from recsys._jit import jit
 from recsys.errors import CapabilityError, InputError
 from recsys.kernels.gram.counts import check_budget, cooccurrence, sparse_bytes
-from recsys.rankers._asymmetric_cosine import asymmetric_cosine, strongest, weigh_rows
+from recsys.rankers._asymmetric_cosine import strongest, weigh_rows
 from recsys.rankers._gram_view import SMALL
 from recsys.rankers._item_weights import ItemWeights
 from recsys.rankers._sharpening import sharpen
@@ -158,7 +158,7 @@ class MSDw(Updatable, ItemWeights):
     ) -> NDArray[np.float32] | sp.csr_matrix:
         """Return the weights of counts, which are used up."""
         m, budget = counts.shape[0], parse_memory(self.memory)
-        asymmetric_cosine(counts, users, 1.0 - self.alpha, self.alpha, self.locality)
+        self.weigh_rows(counts.data, counts.indices, np.diff(counts.indptr), users, users)
         if self.sharpening and liked is not None:
             sharpen(counts, liked, self.sharpening)
         if not self.diagonal:

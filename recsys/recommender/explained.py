@@ -33,6 +33,7 @@ from recsys.utils.validation import check_integer
 BUDGET = 50_000_000  # entries of rows that a search for formulas looks at: a fraction of a second
 SOMEBODY = "somebody"  # a new user, in sentences
 SAID = ("user", "item", "ranker", "min_support")  # keys that are repeated elsewhere
+COUNTS = ("support", "hits", "others", "others_hits", "low", "tested", "tested_hits", "tested_low")
 CLOSE = 1e-3  # relative difference from the list's score that is not mentioned
 LEAST_PROFILE = 5  # liked items below which no rule of a profile is looked for
 
@@ -206,21 +207,15 @@ def model_rule_of(
     if rule is None and owned is None:
         return None, notes
     ids, titles = package.item_ids, package.titles
-    told: dict[str, Any] = {
-        "items": [], "first": first, "users": users, "support": None, "hits": None, "others": None,
-        "others_hits": None, "low": None, "tested": None, "tested_hits": None, "tested_low": None,
-        "text": "",
-        "attributes": None if owned is None else owned.as_dict(package.ranker.name, first),
-    }  # fmt: skip
+    ranker, text = package.ranker.name, ""
     if rule is not None:
-        told |= {
-            "items": [{"item": str(ids[k]), "title": str(titles[k])} for k in rule.items],
-            "support": rule.support, "hits": rule.hits, "others": rule.others,
-            "others_hits": rule.others_hits, "low": rule.low, "tested": rule.tested,
-            "tested_hits": rule.tested_hits, "tested_low": rule.tested_low,
-            "text": wording.listed(titles, rule, package.ranker.name, first, users, word=word),
-        }  # fmt: skip
-    return told, notes
+        text = wording.listed(titles, rule, ranker, first, users, word=word)
+    listed = () if rule is None else rule.items
+    return {
+        "items": [{"item": str(ids[k]), "title": str(titles[k])} for k in listed], "first": first,
+        "users": users, **{name: getattr(rule, name, None) for name in COUNTS}, "text": text,
+        "attributes": None if owned is None else owned.as_dict(ranker, first),
+    }, notes  # fmt: skip
 
 
 def word_of(package: ModelPackage) -> str:

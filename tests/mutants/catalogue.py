@@ -392,8 +392,8 @@ MUTANTS = [
     Mutant(
         "MSDw's exponents are exchanged",
         "rankers/msdw.py",
-        "asymmetric_cosine(counts, users, 1.0 - self.alpha, self.alpha,",
-        "asymmetric_cosine(counts, users, self.alpha, 1.0 - self.alpha,",
+        "users, 1.0 - self.alpha, self.alpha,",
+        "users, self.alpha, 1.0 - self.alpha,",
         ranker("msdw"),
     ),
     Mutant(
