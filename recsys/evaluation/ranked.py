@@ -135,7 +135,7 @@ class RankedFold(NamedTuple):
         return sp.csr_matrix((np.ones(len(indices), dtype=np.float32), indices, indptr), mask.shape)
 
 
-def told(
+def ranked_sentences(
     ranked: Ranked,
     folds: Sequence[RankedFold],
     data: Interactions,

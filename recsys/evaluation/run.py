@@ -36,7 +36,7 @@ from recsys.evaluation.measuring import (
     warm_up,
 )
 from recsys.evaluation.models import Models, NamedModel, named_models
-from recsys.evaluation.ranked import Ranked, RankedFold, check_some_ranked, told
+from recsys.evaluation.ranked import Ranked, RankedFold, check_some_ranked, ranked_sentences
 from recsys.evaluation.report import Report, Result
 from recsys.evaluation.shared_data import share
 from recsys.evaluation.significance import Comparison, compare_all, holm
@@ -242,7 +242,7 @@ def evaluate(
                 np.concatenate([one.scores for one in kept_ones]),
             )
     parsed = [(metric, k, ranked.metric(name)) for metric, k, name in parsed]
-    lines = told(ranked, parts[: len(divisions)], data, way.grouped, read)
+    lines = ranked_sentences(ranked, parts[: len(divisions)], data, way.grouped, read)
     rows = evaluated(data, divisions, keep_tested=keep_lists is not None)
     report = Report(
         dataset=data.name,

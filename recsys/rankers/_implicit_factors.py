@@ -73,8 +73,8 @@ class ImplicitFactors(Ranker):
 
             RecommenderBase.register(Ranker)
             try:
-                told = self._told(callback)  # from which the bar is drawn, as every ranker's
-                model.fit(self._matrix(liked), show_progress=False, callback=told)
+                reporting = self._reporting(callback)  # from which the bar is drawn, as every ranker's
+                model.fit(self._matrix(liked), show_progress=False, callback=reporting)
             except ModelFitError as error:
                 raise FitError(f"{diverged} ({error})") from None
         self.user_factors_ = np.ascontiguousarray(model.user_factors, dtype=np.float32)
@@ -82,16 +82,16 @@ class ImplicitFactors(Ranker):
         if not (np.isfinite(self.user_factors_).all() and np.isfinite(self.item_factors_).all()):
             raise FitError(diverged)
 
-    def _told(self, callback: Any) -> Any:
+    def _reporting(self, callback: Any) -> Any:
         """Return a callback that also reports each iteration."""
         total = int(self.get_params()["iterations"])
 
-        def told(iteration: int, *more: Any) -> None:
+        def reporting(iteration: int, *more: Any) -> None:
             report(f"iteration {iteration + 1} of {total}", iteration + 1, total)
             if callback is not None:
                 callback(iteration, *more)
 
-        return told
+        return reporting
 
     def _matrix(self, liked: sp.csr_matrix) -> sp.csr_matrix:
         """Return a copy of ones: implicit keeps references, and may refuse read-only arrays."""

@@ -238,12 +238,12 @@ class ModelPackage:
 
     def rows(self, users: Sequence[str | int]) -> tuple[NDArray[np.int64], sp.csr_matrix]:
         """Return indices and histories of users by id; an unknown id is named."""
-        found = _places("user", self.user_ids, self.user_index, users)
+        found = _indices("user", self.user_ids, self.user_index, users)
         return found, self.user_items[found]
 
     def items(self, ids: Sequence[str | int]) -> NDArray[np.int64]:
         """Return the indices of items by id; an unknown id is named."""
-        return _places("item", self.item_ids, self.item_index, ids)
+        return _indices("item", self.item_ids, self.item_index, ids)
 
     def known_items(self, ids: Sequence[str]) -> tuple[list[int], list[str]]:
         """Return the indices of those items that there are, and the ids that are unknown."""
@@ -648,7 +648,7 @@ def _rows_for(table: pd.DataFrame | None, ids: NDArray[np.object_]) -> pd.DataFr
     return table if table is None or len(table) == len(ids) else table.reindex(ids)
 
 
-def _places(
+def _indices(
     what: str, known: NDArray[np.object_], index: dict[str, int], ids: Sequence[str | int]
 ) -> NDArray[np.int64]:
     """Return the places of ids; an unknown one is named."""

@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from recsys.engines.base import SAME, installed
 from recsys.engines.local import LocalEngine
 from recsys.errors import InputError
 from recsys.rankers import ModelPackage, load_package
-from recsys.recommender.filters import check_fair, left_out, merchandising
+from recsys.recommender.filters import check_fair, left_out, merchandising, plain
 from recsys.recommender.fitted import Fitted
 from recsys.recommender.ids import id_list
 from recsys.recommender.list_rows import ListRows
@@ -98,7 +97,7 @@ def plain_options(
         "dislikes": [str(one) for one in id_list("dislikes", dislikes)],
         "diversity": check_real("diversity", diversity, 0.0, 1.0),
         "filters": {str(name): _plain_filter(one) for name, one in (filters or {}).items()} or None,
-        "as_of": _plain(as_of), "why": check_flag("why", why), "text": bool(text),
+        "as_of": plain(as_of), "why": check_flag("why", why), "text": bool(text),
         "filter_liked": check_flag("filter_liked", filter_liked),
     }  # fmt: skip
     # Only where they are given, so that parts made before there were such options are gone on with.
@@ -106,9 +105,9 @@ def plain_options(
         found["pinned"] = names("pinned", pinned)
     for name, given in (("boosts", boosts), ("at_most", at_most)):
         if given:
-            found[name] = {str(key): _plain(value) for key, value in dict(given).items()}
+            found[name] = {str(key): plain(value) for key, value in dict(given).items()}
     if fair is not None:
-        found["fair"] = {str(key): _plain(value) for key, value in check_fair(fair).items()}
+        found["fair"] = {str(key): plain(value) for key, value in check_fair(fair).items()}
         if isinstance(fair["protected"], Mapping):
             wanted = fair["protected"].items()
             found["fair"]["protected"] = {str(name): _plain_filter(one) for name, one in wanted}
@@ -121,24 +120,14 @@ def plain_options(
     return found
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.datetime64):
-        return str(value)
-    if isinstance(value, date):  # datetimes and pandas' timestamps are dates
-        return value.isoformat()
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        return _plain(value[()])
-    return value.item() if isinstance(value, np.generic) else value
-
-
 def _plain_filter(wanted: Any) -> Any:
     if isinstance(wanted, tuple):
-        return {"range": [_plain(end) for end in wanted]}
+        return {"range": [plain(end) for end in wanted]}
     if isinstance(wanted, (set, frozenset)):
         return {"any": sorted(map(_plain_value, wanted), key=str)}
     if isinstance(wanted, list) or hasattr(wanted, "tolist") and np.ndim(wanted):
         return {"any": [_plain_value(one) for one in wanted]}
-    return {"is": _plain(wanted)}
+    return {"is": plain(wanted)}
 
 
 def _plain_value(value: Any) -> Any:

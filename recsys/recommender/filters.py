@@ -201,11 +201,19 @@ def _end(end: Any, dates: bool) -> float:
         return float("nan")
     if not dates:
         return float(end) if isinstance(end, (int, float, np.number)) else float("nan")
-    if isinstance(end, np.datetime64):
-        end = str(end)
-    elif isinstance(end, date):  # datetimes and pandas' timestamps are dates
-        end = end.isoformat()
+    end = plain(end)
     return iso_seconds(end) if isinstance(end, str) else float("nan")
+
+
+def plain(value: Any) -> Any:
+    """Return a value of NumPy, or a date, as JSON has it."""
+    if isinstance(value, np.datetime64):
+        return str(value)
+    if isinstance(value, date):  # datetimes and pandas' timestamps are dates
+        return value.isoformat()
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        return plain(value[()])
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _among(name: str, cells: pd.Series, wanted: Any) -> NDArray[np.bool_]:
