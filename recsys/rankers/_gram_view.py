@@ -91,24 +91,20 @@ class DenseView:
         self.gram = gram
 
     def rows(self, ids: NDArray[np.int64]) -> NDArray[np.floating]:
-        """Return whole rows."""
         return self.gram[ids]
 
     def entries(self, rows: NDArray[np.int32], item: int) -> NDArray[np.float64]:
-        """Return the values between some items and one."""
         return self.gram[rows, item].astype(np.float64)
 
     def weighted(
         self, rows: sp.csr_matrix, weights: NDArray[np.float64], offset: Any = None, scale: Any = None
     ) -> NDArray[np.floating]:
-        """Return weighted sums of rows."""
         return weighted_rows(rows, weights, self.gram, offset, scale)
 
     def solve(
         self, rows: sp.csr_matrix, row_sums: NDArray[np.float64], q_all: NDArray[np.float64],
         exact: bool, ridge: float, omega: NDArray[np.float64],
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # fmt: skip
-        """Return weights and residuals of the rows' programs."""
         lengths = np.diff(rows.indptr)
         longest = int(lengths.max(initial=1))
         alpha, residuals = np.empty(rows.nnz), np.zeros(rows.shape[0])

@@ -59,7 +59,6 @@ class ItemWeights(Ranker):
 
     def _fill_best(
         self,
-        userids: NDArray[np.int64] | None,
         rows: sp.csr_matrix,
         times: Times,
         skip_liked: bool,

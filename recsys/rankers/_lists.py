@@ -55,8 +55,8 @@ def best_lists(ranker: Any, asked: Request, N: int, skip_liked: bool, allowed: C
         part = asked if count <= block else asked.part(start, stop)  # slicing costs a call 0.05 ms
         if prunes:
             ranker._fill_best(
-                part.users, part.rows, part.times if ranker._scores_in_time else None, skip_liked,
-                allowed.mask, ids[start:stop], best[start:stop],
+                part.rows, part.times if ranker._scores_in_time else None, skip_liked, allowed.mask,
+                ids[start:stop], best[start:stop],
             )  # fmt: skip
             empty = start + np.flatnonzero(ranker.falls_back(part.users, part.rows))
             if len(empty):

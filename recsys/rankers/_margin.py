@@ -408,7 +408,6 @@ class MarginRanker(KernelRanker):
 
     def _fill_best(
         self,
-        userids: NDArray[np.int64] | None,
         rows: sp.csr_matrix,
         times: Times,
         skip_liked: bool,

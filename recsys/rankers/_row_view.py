@@ -88,14 +88,12 @@ class RowView:
         return self._sums[self.place]
 
     def rows(self, ids: NDArray[np.int64]) -> NDArray[np.floating]:
-        """Return complete rows of K for these items."""
         at = self.place[np.asarray(ids)]
         out = np.empty((len(at), len(self.place)), dtype=self.dtype)
         over_rows(len(at), _rows, self.arrays, self.likes, at, self.order, out)
         return out
 
     def entries(self, rows: NDArray[np.int32], item: int) -> NDArray[np.float64]:
-        """Return the entries of K between some items and one item."""
         out = np.empty(len(rows))
         _entries(self.arrays, self.likes, self.place[rows], self.place[item], out)
         return out
@@ -103,7 +101,6 @@ class RowView:
     def weighted(
         self, rows: sp.csr_matrix, weights: NDArray[np.float64], offset: Any = None, scale: Any = None
     ) -> NDArray[np.floating]:
-        """Return weighted sums of rows of K, (users, items)."""
         users, m = rows.shape
         out = np.empty((users, m), dtype=self.dtype)
         offset = np.zeros(m) if offset is None else offset
@@ -127,7 +124,6 @@ class RowView:
         self, rows: sp.csr_matrix, row_sums: NDArray[np.float64], q_all: NDArray[np.float64],
         exact: bool, ridge: float, omega: NDArray[np.float64],
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # fmt: skip
-        """Return the weights α and the residuals of the rows' programs."""
         view = self.place, self.arrays, self.likes
         return solve_programs(_programs, rows, *view, row_sums, q_all, exact, ridge, omega)
 

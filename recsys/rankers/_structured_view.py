@@ -31,17 +31,14 @@ class StructuredView:
         self._bounds: tuple[NDArray[np.float64], Bounds] | None = None
 
     def rows(self, ids: NDArray[np.int64]) -> NDArray[np.floating]:
-        """Return whole rows."""
         return self.gram.rows(ids)
 
     def entries(self, rows: NDArray[np.int32], item: int) -> NDArray[np.float64]:
-        """Return the values between some items and one."""
         return self.gram.sub(rows, [item])[:, 0]
 
     def weighted(
         self, rows: sp.csr_matrix, weights: NDArray[np.float64], offset: Any = None, scale: Any = None
     ) -> NDArray[np.floating]:
-        """Return weighted sums of rows."""
         users, m = rows.shape
         out = np.empty((users, m), dtype=self.gram.dtype)
         offset = np.zeros(m) if offset is None else offset
@@ -57,7 +54,6 @@ class StructuredView:
         self, rows: sp.csr_matrix, row_sums: NDArray[np.float64], q_all: NDArray[np.float64],
         exact: bool, ridge: float, omega: NDArray[np.float64],
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # fmt: skip
-        """Return weights and residuals of the rows' programs."""
         view = self.gram.place, self.gram.arrays
         return solve_programs(_programs, rows, *view, row_sums, q_all, exact, ridge, omega)
 

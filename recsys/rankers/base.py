@@ -631,8 +631,8 @@ class Ranker:
         return False
 
     def _fill_best(
-        self, userids: NDArray[np.int64] | None, rows: sp.csr_matrix, times: Times,
-        skip_liked: bool, mask: NDArray[np.uint8], ids: NDArray[np.int32], best: NDArray[np.float32],
+        self, rows: sp.csr_matrix, times: Times, skip_liked: bool, mask: NDArray[np.uint8],
+        ids: NDArray[np.int32], best: NDArray[np.float32],
     ) -> None:  # fmt: skip
         """Fill ids and best as `top_n` would from the scores, to the bit.
 
