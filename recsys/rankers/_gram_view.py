@@ -70,7 +70,7 @@ class GramView(Protocol):
         """Return the values between some items and one."""
 
     def weighted(
-        self, rows: sp.csr_matrix, weights: NDArray[np.float64], offset: Any = None, scale: Any = None
+        self, rows: sp.csr_matrix, weights: NDArray[Any], offset: NDArray[Any], scale: NDArray[Any]
     ) -> NDArray[np.floating]:
         """Return Σ_j weights[u,j]·K[j,:] − scale[u]·offset[:] for each row u."""
 
@@ -97,7 +97,7 @@ class DenseView:
         return self.gram[rows, item].astype(np.float64)
 
     def weighted(
-        self, rows: sp.csr_matrix, weights: NDArray[np.float64], offset: Any = None, scale: Any = None
+        self, rows: sp.csr_matrix, weights: NDArray[Any], offset: NDArray[Any], scale: NDArray[Any]
     ) -> NDArray[np.floating]:
         return weighted_rows(rows, weights, self.gram, offset, scale)
 

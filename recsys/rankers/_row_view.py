@@ -99,15 +99,14 @@ class RowView:
         return out
 
     def weighted(
-        self, rows: sp.csr_matrix, weights: NDArray[np.float64], offset: Any = None, scale: Any = None
+        self, rows: sp.csr_matrix, weights: NDArray[Any], offset: NDArray[Any], scale: NDArray[Any]
     ) -> NDArray[np.floating]:
         users, m = rows.shape
         out = np.empty((users, m), dtype=self.dtype)
-        offset = np.zeros(m) if offset is None else offset
-        scale = np.zeros(users) if scale is None else scale
-        offset = offset[self.order]
         places, indptr = self.place[rows.indices], rows.indptr.astype(np.int64)
-        shared = (self.arrays, self.likes, self.order, indptr, places, weights, offset, scale, out)
+        shared = (
+            self.arrays, self.likes, self.order, indptr, places, weights, offset[self.order], scale, out,
+        )  # fmt: skip
         if self.arrays.code == LINEAR:
             over_rows(users, _linear_scores, *shared)
             return out

@@ -37,12 +37,10 @@ class StructuredView:
         return self.gram.sub(rows, [item])[:, 0]
 
     def weighted(
-        self, rows: sp.csr_matrix, weights: NDArray[np.float64], offset: Any = None, scale: Any = None
+        self, rows: sp.csr_matrix, weights: NDArray[Any], offset: NDArray[Any], scale: NDArray[Any]
     ) -> NDArray[np.floating]:
         users, m = rows.shape
         out = np.empty((users, m), dtype=self.gram.dtype)
-        offset = np.zeros(m) if offset is None else offset
-        scale = np.zeros(users) if scale is None else scale
         shared = (
             self.gram.arrays, self.gram.order, rows.indptr, self.gram.place[rows.indices], weights,
             offset[self.gram.order], scale, out,
