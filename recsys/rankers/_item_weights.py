@@ -44,9 +44,6 @@ class ItemWeights(Ranker):
     def _check_parameters(self) -> None:
         check_real("recency", self.recency, 0.0)
 
-    def _reads_times(self) -> bool:
-        return self.recency > 0
-
     def _fold_in_scores(self, rows: sp.csr_matrix, times: Times = None) -> NDArray[np.float32]:
         return weighted_sums(rows, self._votes(rows, times), self.weights_)
 

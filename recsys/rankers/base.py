@@ -614,7 +614,7 @@ class Ranker:
 
     def _reads_times(self) -> bool:
         """Return whether scores under these parameters depend on times, of a ranker that can."""
-        return True
+        return bool(getattr(self, "recency", 1.0) > 0)
 
     def _scores(
         self, userids: NDArray[np.int64], rows: sp.csr_matrix, *args: Any, **times: Any

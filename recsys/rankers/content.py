@@ -76,9 +76,6 @@ class Content(Ranker):
         for key in ("idf", "popularity", "recency"):
             check_real(key, getattr(self, key), 0.0)
 
-    def _reads_times(self) -> bool:
-        return self.recency > 0
-
     def _fit(
         self,
         liked: sp.csr_matrix,

@@ -162,9 +162,6 @@ class GraphFilter(Ranker):
         check_integer("random_state", self.random_state, 0, 2**32 - 1)
         parse_memory(self.memory)
 
-    def _reads_times(self) -> bool:
-        return self.recency > 0
-
     def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
         learned = ("likes_", "per_user_", "graph_", "rank_", "directions_", "sharpened_")
         for name in learned:

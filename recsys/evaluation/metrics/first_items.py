@@ -55,10 +55,10 @@ class FirstItems:
         if k < items:
             last = np.partition(left, items - k, axis=1)[:, items - k]
         candidate = left > -np.inf
-        sure = left > last[:, None]
-        tied = candidate & (left == last[:, None])
-        drawn = np.minimum(k, candidate.sum(axis=1)) - sure.sum(axis=1)
-        return cls(_marked(sure), _marked(tied), drawn.astype(np.int64))
+        above = left > last[:, None]
+        tied = sp.csr_matrix(candidate & (left == last[:, None]), dtype=np.float64)
+        drawn = np.minimum(k, candidate.sum(axis=1)) - above.sum(axis=1)
+        return cls(sp.csr_matrix(above, dtype=np.float64), tied, drawn.astype(np.int64))
 
     @classmethod
     def of_ids(cls, ids: ArrayLike, n_items: int) -> FirstItems:
@@ -109,7 +109,3 @@ def ranked_ids(ids: ArrayLike, n_items: int) -> NDArray[np.int64]:
     if array.size and (array.min() < -1 or array.max() >= n_items):
         raise InputError(f"ranked ids must be within −1…{n_items - 1}")
     return array
-
-
-def _marked(mask: NDArray[np.bool_]) -> sp.csr_matrix:
-    return sp.csr_matrix(mask, dtype=np.float64)
