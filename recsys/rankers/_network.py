@@ -67,10 +67,6 @@ class NetworkRanker(PairTerms):
         check_real("dropout", self.dropout, 0.0, 0.99)
         check_real("learning_rate", self.learning_rate, 0.0, open_low=True)
 
-    def _model(self, **common: Any) -> Any:
-        """Return the unfitted link predictor."""
-        raise NotImplementedError
-
     def _coefficients(self, order: int) -> NDArray[np.float64]:
         """Return the weights of A^t(a)·A^(order−t)(b), t = 0…order, in the products of an order."""
         raise NotImplementedError
