@@ -51,7 +51,7 @@ def interactions_of(data: Any) -> Interactions:
 def divided(
     data: Interactions, protocol: str, folds: int | None, seed: int, only_folds: int | None
 ) -> list[Fold]:
-    """Return the folds that are asked for, some of which have users with an item to predict."""
+    """Return the folds that are asked for, and refuse them where no user has an item to predict."""
     if only_folds is not None:
         check_integer("only_folds", only_folds, 1, 2**31 - 1)
     found = list(islice(split(data, protocol, folds=folds, seed=seed), only_folds))
@@ -156,8 +156,8 @@ def measure(
         compile_seconds += compiled.seconds
         excluded = fold.train[chosen] if left_out is None else left_out(chosen)
         measured.add(scores, excluded, fold.test[chosen])
-    lists = Lists(*measured.lists(keep)) if keep else None
     peak_mb = max(peak_mb, _resident_mb())
+    lists = Lists(*measured.lists(keep)) if keep else None
     return Measured(measured.values(), lists, fit_seconds, score_seconds, compile_seconds, peak_mb)
 
 
