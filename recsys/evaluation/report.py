@@ -24,6 +24,7 @@ from recsys.registry import did_you_mean
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
+MEASURED = ("fit_seconds", "score_seconds", "compile_seconds", "peak_mb")  # of a result
 Intervals = dict[tuple[str, str], float]
 
 
@@ -451,10 +452,7 @@ class Report:
                     name: asdict(figure) | {"low": low[r.model, name], "high": high[r.model, name]}
                     for name, figure in r.metrics.items()
                 },
-                "fit_seconds": r.fit_seconds,
-                "score_seconds": r.score_seconds,
-                "compile_seconds": r.compile_seconds,
-                "peak_mb": r.peak_mb,
+                **{name: getattr(r, name) for name in MEASURED},
             }
             for r in self.results
         ]
