@@ -828,7 +828,9 @@ class Recommender(Generic[Table]):
             return f"Recommender({self.model!r})"
         users = counted(len(self.user_ids), "user")
         items = counted(len(self.item_ids), "item")
-        return f"<Recommender: {self.ranker.name} on {users}, {items}, {self._likes()}>"
+        word = "interaction" if word_of(self.package) == "liked" else "rating"
+        pairs = counted(self.package.user_items.nnz, word)
+        return f"<Recommender: {self.ranker.name} on {users}, {items}, {pairs}>"
 
     def _repr_html_(self) -> str:
         """Return the HTML view for a notebook: the data of the fit, and the ranker."""
@@ -838,11 +840,6 @@ class Recommender(Generic[Table]):
         return f"<p>{escape(repr(self)[1:-1])}</p>{diagram}"
 
     # Within
-
-    def _likes(self) -> str:
-        return counted(
-            self.package.user_items.nnz, "interaction" if word_of(self.package) == "liked" else "rating"
-        )
 
     def _lists(
         self,
