@@ -226,13 +226,7 @@ def _value(trial: Any, search: _Search, figure: Callable[[Any], float]) -> float
 
 
 def _finished(study: Any) -> list[Any]:
-    """Return the trials with a value.
-
-    Raises
-    ------
-    InputError
-        If another program has written another kind of trial into the study.
-    """
+    """Return the trials with a value."""
     found = [trial for trial in study.trials if trial.values]
     for trial in found:
         params = trial.user_attrs.get("params")

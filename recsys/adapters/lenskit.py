@@ -8,8 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from recsys.adapters.times import latest_times
-from recsys.rankers import Ranker, make_ranker
-from recsys.utils.spec import parse_spec
+from recsys.rankers import Ranker
+from recsys.rankers.registry import ranker_of
+from recsys.utils.sparse import row_of
 
 try:
     from lenskit.data import Dataset, ItemList, QueryInput, RecQuery
@@ -67,8 +68,7 @@ class RankerScorer(Component[ItemList], Trainable):  # type: ignore[misc]
         """Fit the ranker on who has what, unless it is fitted and no new training is asked for."""
         if hasattr(self, "ranker") and options is not None and not options.retrain:
             return
-        name, params = parse_spec(self.config.model)
-        ranker = make_ranker(name, **params)
+        ranker = ranker_of(self.config.model)
         self.users, self.items = data.users, data.items
         self.rows = _matrix(data)
         known: dict[str, Any] = {}
@@ -91,10 +91,7 @@ class RankerScorer(Component[ItemList], Trainable):  # type: ignore[misc]
             every = self.ranker.scores(number, self.rows[[number]])[0]
         else:
             known = history.numbers(vocabulary=self.items, missing="negative")
-            known = np.unique(known[known >= 0])
-            row = sp.csr_matrix(
-                (np.ones(len(known)), ([0] * len(known), known)), (1, self.rows.shape[1])
-            )
+            row = row_of(known[known >= 0], self.rows.shape[1])
             every = self.ranker.scores(0, row, recalculate_user=True)[0]
         numbers = items.numbers(vocabulary=self.items, missing="negative")
         inside = numbers >= 0

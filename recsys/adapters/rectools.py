@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from recsys.adapters.times import latest_times
 from recsys.errors import InputError
-from recsys.rankers import Ranker, make_ranker
-from recsys.utils.spec import parse_spec
+from recsys.rankers import Ranker
+from recsys.rankers.registry import ranker_of
 from recsys.utils.topn import all_but
 
 try:
@@ -76,8 +76,7 @@ class RankerModel(ModelBase[RankerModelConfig]):  # type: ignore[misc]
 
     def _unfitted(self) -> Ranker:
         if isinstance(self.model, str):
-            name, params = parse_spec(self.model)
-            return make_ranker(name, **params)
+            return ranker_of(self.model)
         if not isinstance(self.model, Ranker):
             raise InputError(
                 "model must be a ranker or a specification such as 'ease', not "

@@ -12,12 +12,7 @@ def latest_times(
 ) -> sp.csr_matrix:
     """Return the latest moment of each pair, (users, items) float64 CSR, above 0.
 
-    Parameters
-    ----------
-    users, items : (rows,) int
-    moments : (rows,) float
-        Of any unit; where some are not above 0 all are counted from the oldest, which is 1.
-    shape : (int, int)
+    Moments are of any unit; where some are not above 0 all are counted from the oldest, which is 1.
 
     Examples
     --------

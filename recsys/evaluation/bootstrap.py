@@ -13,13 +13,7 @@ QUANTILES = (0.025, 0.975)  # quantiles between which 95% lie
 
 
 def resamples(users: int, seed: int) -> Iterator[NDArray[np.int64]]:
-    """Yield how often each user is drawn, (draws, users) int64 a block, `RESAMPLES` draws in all.
-
-    Parameters
-    ----------
-    users : int ≥ 1
-    seed : int ≥ 0
-    """
+    """Yield how often each user is drawn, (draws, users) int64 a block, `RESAMPLES` draws in all."""
     rng = np.random.default_rng(seed)
     chunk = max(1, CHUNK_BYTES // (8 * users))
     for start in range(0, RESAMPLES, chunk):
@@ -34,19 +28,9 @@ def mean_intervals(
     """Return 95% percentile-bootstrap intervals of means over folds of means over users.
 
     The users are resampled as clusters: all values of a user, over all folds, are drawn together.
-
-    Parameters
-    ----------
-    values : (rows, columns) float64
-        NaN where there was nothing to measure.
-    users, folds : (rows,) int
-        Whose value it is, and in which fold.
-    seed : int ≥ 0
-
-    Returns
-    -------
-    low, high : (columns,) float64
-        NaN for a column without values.
+    Values, (rows, columns), are NaN where there was nothing to measure; `users` and `folds`, (rows,),
+    say whose value it is, and in which fold. Low and high, (columns,), are NaN for a column without
+    values.
 
     Examples
     --------

@@ -16,19 +16,8 @@ def conventions(
 ) -> list[str]:
     """Return sentences: what is ranked, what training holds, how ties in time are broken.
 
-    Parameters
-    ----------
-    protocol : Protocol
-    data : Interactions
-    folds : sequence of Fold
-        All that were evaluated.
-    ranked : bool
-        Whether what is ranked is said elsewhere.
-
-    Returns
-    -------
-    list of str
-        Empty for a protocol that has nothing to do with time, and draws what it tests.
+    `folds` are all that were evaluated; `ranked` says that what is ranked is said elsewhere. There are
+    none for a protocol that has nothing to do with time, and draws what it tests.
 
     Examples
     --------

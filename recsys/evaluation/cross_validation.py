@@ -14,7 +14,7 @@ from recsys.data.splits import user_groups
 from recsys.errors import InputError
 from recsys.evaluation.metrics import parse_metric, ranking_values
 from recsys.evaluation.metrics.base import RankingMetric
-from recsys.utils.sparse import owners, random_halves
+from recsys.utils.sparse import masked, random_halves
 from recsys.utils.validation import check_integer, clean_matrix
 
 BLOCK_BYTES = 64_000_000
@@ -162,9 +162,5 @@ def ranking_scorer(metric: str = "ndcg@10", seed: int = 0) -> RankingScorer:
 
 def halves(liked: sp.csr_matrix, rng: np.random.Generator) -> tuple[sp.csr_matrix, sp.csr_matrix]:
     """Return a random ceil(n/2) of each row's n items, and the rest."""
-    keep, rows = random_halves(liked, rng), owners(liked)
-    seen, hidden = (
-        sp.csr_matrix((liked.data[one], (rows[one], liked.indices[one])), liked.shape)
-        for one in (keep, ~keep)
-    )
-    return seen, hidden
+    keep = random_halves(liked, rng)
+    return masked(liked, keep), masked(liked, ~keep)

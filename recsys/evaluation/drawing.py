@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recsys.errors import InputError
+from recsys.evaluation.page import shortened
 from recsys.utils.extras import install_hint
 from recsys.utils.palette import COLOURS, MARKS
 
@@ -18,18 +19,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ACROSS = 3  # panels beside each other
-LONGEST = 44  # characters of a label that are drawn
 GREY = "#595959"
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return an empty plot that notebooks show, whether or not pyplot was imported.
-
-    Raises
-    ------
-    InputError
-        If matplotlib is not installed.
-    """
+    """Return an empty plot that notebooks show, whether or not pyplot was imported."""
     if importlib.util.find_spec("matplotlib") is None:
         raise InputError(f"plot() needs matplotlib: {install_hint('plot')}")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -49,13 +43,8 @@ def new_figure(width: float, height: float) -> Figure:
 def draw_means(rows: Sequence[Mapping[str, Any]], title: str, best: Mapping[str, float]) -> Figure:
     """Draw one panel a metric: each model's mean as a dot on its interval.
 
-    Parameters
-    ----------
-    rows : sequence of dict
-        With `model`, `metric`, `mean`, `low`, `high`; the interval may be NaN.
-    title : str
-    best : mapping of str to float
-        The mean of each metric that is drawn in colour.
+    Rows have `model`, `metric`, `mean`, `low`, `high`; the interval may be NaN. `best` is the mean of
+    each metric that is drawn in colour.
     """
     models, metrics = _distinct(rows, "model"), _distinct(rows, "metric")
     across = min(ACROSS, len(metrics))
@@ -88,15 +77,8 @@ def draw_lines(
 ) -> Figure:
     """Draw one panel a metric and one line a model over what `x` names, with a bar an interval.
 
-    Parameters
-    ----------
-    rows : sequence of dict
-        As of `draw_means`, and with an entry of the name `x`.
-    x, title : str
-    places : sequence
-        The values of `x`, in their order.
-    labels : sequence of str
-        What the axis calls them.
+    Rows are those of `draw_means`, and with an entry of the name `x`. `places` are its values, in their
+    order, and `labels` what the axis calls them.
     """
     models, metrics = _distinct(rows, "model"), _distinct(rows, "metric")
     across = min(ACROSS, len(metrics))
@@ -157,5 +139,4 @@ def _distinct(rows: Sequence[Mapping[str, Any]], key: str) -> list[Any]:
 
 def _short(label: str) -> str:
     """Return a label that fits, and that matplotlib does not read as a formula."""
-    text = label if len(label) <= LONGEST else f"{label[: LONGEST - 1]}…"
-    return text.replace("$", r"\$")
+    return shortened(label).replace("$", r"\$")

@@ -54,9 +54,7 @@ class Evaluated:
 
     Examples
     --------
-    >>> from recsys import EASE
-    >>> from recsys.datasets import load_dataset
-    >>> from recsys.evaluation import evaluate
+    >>> from recsys import EASE, evaluate, load_dataset
     >>> report = evaluate(load_dataset("sample"), EASE(), metrics=["auc"], folds=2)
     >>> len(report.evaluated.users), report.evaluated.user_ids[report.evaluated.users[0]]
     (400, 'u0001')

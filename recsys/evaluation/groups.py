@@ -14,7 +14,7 @@ from recsys.evaluation.bootstrap import mean_intervals
 from recsys.evaluation.drawing import draw_lines
 from recsys.evaluation.evaluated import Evaluated
 from recsys.evaluation.page import groups_page
-from recsys.evaluation.rows import table_of
+from recsys.evaluation.rows import Rows
 from recsys.registry import did_you_mean
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ UNKNOWN, OTHERS = "unknown", "others"
 
 
 @dataclass(frozen=True)
-class Groups:
+class Groups(Rows):
     """Figures of each model on each group of users.
 
     Attributes
@@ -43,9 +43,7 @@ class Groups:
 
     Examples
     --------
-    >>> from recsys import EASE
-    >>> from recsys.datasets import load_dataset
-    >>> from recsys.evaluation import evaluate
+    >>> from recsys import EASE, evaluate, load_dataset
     >>> report = evaluate(load_dataset("sample"), EASE(), metrics=["auc"], folds=2)
     >>> groups = report.by("profile length")
     >>> list(groups.sizes), len(groups.rows)
@@ -55,16 +53,6 @@ class Groups:
     attribute: str
     sizes: dict[str, int]
     rows: list[dict[str, Any]]
-
-    def frame(self, kind: str = "pandas") -> Any:
-        """Return the rows as a frame, "pandas", "polars" or "pyarrow".
-
-        Raises
-        ------
-        InputError
-            For another kind, or one that is not installed.
-        """
-        return table_of(self.rows, kind)
 
     def plot(self) -> Figure:
         """Return a plot: one panel a metric, one line a model over the groups.
@@ -90,13 +78,7 @@ class Groups:
 def group_values(
     who: Evaluated, attribute: str, results: list[Any], metrics: list[str], seed: int
 ) -> Groups:
-    """Return metric values of groups of the evaluated users; a metric of the whole fold has none.
-
-    Raises
-    ------
-    InputError
-        If there is no such attribute.
-    """
+    """Return metric values of groups of the evaluated users; a metric of the whole fold has none."""
     names, group = group_of(who, attribute)
     columns = [(r.model, name) for r in results for name in metrics]
     table = np.array([r.per_user[name] for r in results for name in metrics]).reshape(len(columns), -1).T
@@ -121,13 +103,7 @@ def group_values(
 
 
 def group_of(who: Evaluated, attribute: str) -> tuple[list[str], NDArray[np.int64]]:
-    """Return the groups' names, and which of them each row is in.
-
-    Raises
-    ------
-    InputError
-        If there is no such attribute.
-    """
+    """Return the groups' names, and which of them each row is in."""
     if attribute == PROFILE_LENGTH:
         return _binned(who.profile.astype(np.float64))
     if attribute == POPULARITY:
@@ -147,13 +123,7 @@ def group_of(who: Evaluated, attribute: str) -> tuple[list[str], NDArray[np.int6
 
 
 def check_attribute(attribute: str, table: pd.DataFrame | None) -> int:
-    """Return the column of an attribute in a table of users; −1 for one that needs no table.
-
-    Raises
-    ------
-    InputError
-        If there is no such attribute.
-    """
+    """Return the column of an attribute in a table of users; −1 for one that needs no table."""
     known = [] if table is None else [str(column) for column in table.columns]
     if attribute in known:
         return known.index(attribute)

@@ -20,11 +20,11 @@ from recsys.evaluation.bootstrap import mean_intervals
 from recsys.evaluation.drawing import draw_lines
 from recsys.evaluation.measuring import divided, interactions_of, measure, metric_value, parsed_metrics
 from recsys.evaluation.models import Models, named_models
-from recsys.evaluation.report import Result
-from recsys.evaluation.rows import table_of
+from recsys.evaluation.rows import Rows
 from recsys.evaluation.run import NONE_LEFT, Progress
 from recsys.utils.attempts import Dropped, attempt, check_some_left
 from recsys.utils.progress import QUIET, bar
+from recsys.utils.sparse import masked, owners
 from recsys.utils.validation import check_choice, check_real
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ INTERACTIONS, USERS = "interactions", "users"
 
 
 @dataclass(frozen=True)
-class LearningCurve:
+class LearningCurve(Rows):
     """Metric values of models fitted on shares of the training data.
 
     Attributes
@@ -64,16 +64,6 @@ class LearningCurve:
     rows: list[dict[str, Any]] = field(default_factory=list)
     title: str = ""
     failed: dict[str, str] = field(default_factory=dict)
-
-    def frame(self, kind: str = "pandas") -> Any:
-        """Return the rows as a table, "pandas", "polars" or "pyarrow".
-
-        Raises
-        ------
-        InputError
-            For another kind, or one that is not installed.
-        """
-        return table_of(self.rows, kind)
 
     def plot(self) -> Figure:
         """Return a plot: one panel a metric, one line a model over the shares.
@@ -161,9 +151,8 @@ def learning_curve(
     numbers = np.repeat(np.arange(len(divisions)), [len(fold.users) for fold in divisions])
 
     def measured(model: Any, fold: Fold, seen: sp.csr_matrix) -> dict[str, NDArray[np.float64]]:
-        return measure(
-            copy.deepcopy(model), fold, parsed, Result("", {}), side, table=data.item_features, seen=seen
-        )[0]
+        model = copy.deepcopy(model)
+        return measure(model, fold, parsed, side, table=data.item_features, seen=seen).values
 
     total, done = len(given) * len(named) * len(divisions), 0
     rows: list[dict[str, Any]] = []
@@ -215,11 +204,10 @@ def _thinned(fold: Fold, share: float, of: str, seed: tuple[int, int]) -> sp.csr
     if of == USERS:
         others = np.setdiff1d(np.arange(train.shape[0]), fold.users)
         dropped = rng.permutation(others)[round(share * len(others)) :]
-        keep = ~np.isin(np.repeat(np.arange(train.shape[0]), np.diff(train.indptr)), dropped)
+        keep = ~np.isin(owners(train), dropped)
     else:
         keep = np.zeros(train.nnz, dtype=bool)
         keep[rng.permutation(train.nnz)[: round(share * train.nnz)]] = True
     if not keep.any():
         raise InputError(f"a share of {share:g} leaves no interaction to fit on")
-    rows = np.repeat(np.arange(train.shape[0]), np.diff(train.indptr))[keep]
-    return sp.csr_matrix((train.data[keep], (rows, train.indices[keep])), train.shape)
+    return masked(train, keep)

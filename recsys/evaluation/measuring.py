@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ from recsys.errors import InputError
 from recsys.evaluation import metrics as M
 from recsys.evaluation.evaluated import Lists
 from recsys.evaluation.models import takes
-from recsys.evaluation.report import MetricValue, Result
+from recsys.evaluation.report import MetricValue
 from recsys.utils.progress import report
 from recsys.utils.sparse import binary
 from recsys.utils.topn import LOWEST
@@ -32,6 +32,17 @@ LARGE = 1_000_000  # users times items from which NumPy is not the faster one fo
 ParsedMetric = tuple[M.Metric, int, str]
 
 
+class Measured(NamedTuple):
+    """A model on a fold: a value per user of each metric, and the seconds and memory of its process."""
+
+    values: dict[str, NDArray[np.float64]]
+    lists: Lists | None
+    fit_seconds: float
+    score_seconds: float
+    compile_seconds: float
+    peak_mb: float
+
+
 def interactions_of(data: Any) -> Interactions:
     """Return interactions as they are, and a table or file as `Interactions.from_frame` reads it."""
     return data if isinstance(data, Interactions) else Interactions.from_frame(data)
@@ -40,13 +51,7 @@ def interactions_of(data: Any) -> Interactions:
 def divided(
     data: Interactions, protocol: str, folds: int | None, seed: int, only_folds: int | None
 ) -> list[Fold]:
-    """Return the folds that are asked for.
-
-    Raises
-    ------
-    InputError
-        If none is, or no user has an item to predict.
-    """
+    """Return the folds that are asked for, and refuse them where no user has an item to predict."""
     if only_folds is not None:
         check_integer("only_folds", only_folds, 1, 2**31 - 1)
     found = list(islice(split(data, protocol, folds=folds, seed=seed), only_folds))
@@ -61,13 +66,7 @@ def divided(
 
 
 def parsed_metrics(metrics: str | Sequence[str], data: Interactions) -> list[ParsedMetric]:
-    """Return the requested metrics, each once, before anything is fitted.
-
-    Raises
-    ------
-    InputError
-        If there is no such metric, it is asked for twice, or the items do not have what it is about.
-    """
+    """Return the requested metrics, each once, before anything is fitted."""
     texts = texts_of("metrics", metrics)
     parsed = [M.parse_metric(text) for text in texts]
     names = [name for _, _, name in parsed]
@@ -103,7 +102,7 @@ def warm_up(
     small = replace(fold, train=train, test=test, fitted=fitted, users=users, train_only=0)
     large = fold.train.shape[0] * fold.train.shape[1] > LARGE
     with suppress(Exception), compiled_at_once(large):  # more factors than twelve items, say: folds tell
-        measure(model, small, parsed, Result("", {}), side, few, table=table)
+        measure(model, small, parsed, side, few, table=table)
         for count in (1, 2):  # serial kernels, and parallel ones for short rows
             _scores(model, users[:count], train[users[:count]], train.shape[1])
 
@@ -112,7 +111,6 @@ def measure(
     model: Any,
     fold: Fold,
     parsed: list[ParsedMetric],
-    result: Result,
     side: SideInformation,
     only: NDArray[np.int64] | None = None,
     *,
@@ -120,35 +118,14 @@ def measure(
     keep: int | None = None,
     seen: sp.csr_matrix | None = None,
     left_out: Callable[[NDArray[np.int64]], sp.csr_matrix] | None = None,
-) -> tuple[dict[str, NDArray[np.float64]], Lists | None]:
-    """Fit a model on a fold and measure it.
+) -> Measured:
+    """Fit a model, in place, on a fold, and measure it.
 
-    Parameters
-    ----------
-    model : Model
-        Unfitted; it is fitted in place.
-    fold : Fold
-    parsed : list of (Metric, k, name)
-    result : Result
-        Its seconds and memory are added to.
-    side : SideInformation
-    only : (n,) int, optional
-        The only items that the fold has left.
-    table : DataFrame, optional
-        Features of the items, for metrics about them.
-    keep : int, optional
-        How many items of each list are kept.
-    seen : (users, items) CSR, optional
-        The interactions that models are given, where they are fewer than `fold.train`, whose items are
-        not ranked in any case.
-    left_out : callable, optional
-        From users to the items that are not ranked for them, (users, items) CSR; their rows of
-        `fold.train` when not given.
-
-    Returns
-    -------
-    values : dict of str to (evaluated users,) float64
-    lists : Lists, or None where none are kept
+    `only` are the items that the fold has left, `table` are features of the items, for metrics about
+    them, `keep` is how many items of each list are kept. `seen`, (users, items), are the interactions
+    that models are given, where they are fewer than `fold.train`, whose items are not ranked in any
+    case. `left_out` goes from users to the items that are not ranked for them, (users, items); their
+    rows of `fold.train` when not given.
     """
     items = fold.train.shape[1]
     given = fold.train if seen is None else seen
@@ -161,9 +138,8 @@ def measure(
     with compiling() as compiled:
         start = time.perf_counter()
         model.fit(fitted, **known)
-        result.fit_seconds += time.perf_counter() - start - compiled.seconds
-    result.compile_seconds += compiled.seconds
-    result.peak_mb = max(result.peak_mb, _resident_mb())
+        fit_seconds = time.perf_counter() - start - compiled.seconds
+    score_seconds, compile_seconds, peak_mb = 0.0, compiled.seconds, _resident_mb()
     if table is not None and only is not None:
         table = table.iloc[only]
     context = M.ListContext(fold.train, fold.test, fold.users, table)
@@ -176,12 +152,13 @@ def measure(
             start = time.perf_counter()
             times = None if timed is None else timed[chosen]
             scores = _scores(model, chosen, given[chosen], items, times)
-            result.score_seconds += time.perf_counter() - start - compiled.seconds
-        result.compile_seconds += compiled.seconds
+            score_seconds += time.perf_counter() - start - compiled.seconds
+        compile_seconds += compiled.seconds
         excluded = fold.train[chosen] if left_out is None else left_out(chosen)
         measured.add(scores, excluded, fold.test[chosen])
-    result.peak_mb = max(result.peak_mb, _resident_mb())
-    return measured.values(), Lists(*measured.lists(keep)) if keep else None
+    peak_mb = max(peak_mb, _resident_mb())
+    lists = Lists(*measured.lists(keep)) if keep else None
+    return Measured(measured.values(), lists, fit_seconds, score_seconds, compile_seconds, peak_mb)
 
 
 def _scores(
@@ -193,12 +170,8 @@ def _scores(
 ) -> NDArray[np.floating]:
     """Return scores of all items, from `scores` or (any implicit model) a full `recommend`.
 
-    `times` are those of rows that were not fitted.
-
-    Raises
-    ------
-    InputError
-        If they are of another shape than asked for, or an id is none.
+    `times` are those of rows that were not fitted. Refused are another shape than asked for, and ids
+    that are none.
     """
     kind, asked = type(model).__name__, (len(users), items)
     if hasattr(model, "scores"):

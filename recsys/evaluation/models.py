@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from recsys.errors import InputError
-from recsys.utils.spec import format_spec, parse_spec
+from recsys.utils.spec import format_spec
 
 
 class Model(Protocol):
@@ -32,18 +32,8 @@ class NamedModel(NamedTuple):
 def named_models(models: Models) -> list[NamedModel]:
     """Return models with labels that differ.
 
-    Parameters
-    ----------
-    models : sequence, mapping of label to model, or one model
-        Each a specification such as "ease:regularization=500", a ranker, a `Recommender`, a model of
-        implicit, any object with `fit` and `recommend` or `scores`, a pair (label, model), or a mapping
-        of label to model. Without a label, a specification is its own, a ranker is called by its name
-        and the parameters that are not its defaults, and another object by its class.
-
-    Raises
-    ------
-    InputError
-        If there is none, one cannot be measured, or two have one label.
+    They are given as to `recsys.evaluate`. Without a label, a specification is its own, a ranker is
+    called by its name and the parameters that are not its defaults, and another object by its class.
 
     Examples
     --------
@@ -118,15 +108,12 @@ def _named(label: str | None, model: Any) -> NamedModel:
 def _unwrapped(given: Any) -> Any:
     """Make a ranker of a specification, and take out the one that a `Recommender` holds."""
     # Late: the rankers use the metrics of this package.
-    from recsys.rankers.registry import make_ranker
+    from recsys.rankers.registry import ranker_of
     from recsys.recommender.recommender import Recommender
 
     if isinstance(given, Recommender):
         given = given.model
-    if not isinstance(given, str):
-        return given
-    name, params = parse_spec(given)
-    return make_ranker(name, **params)
+    return ranker_of(given) if isinstance(given, str) else given
 
 
 def _params(model: Any) -> dict[str, Any]:

@@ -32,11 +32,7 @@ STYLE = """<style scoped>
 def report_page(report: Any, ends: Ends | None = None) -> str:
     """Return a report as an HTML fragment: metric values with intervals, verdicts, folded definitions.
 
-    Parameters
-    ----------
-    report : Report
-    ends : (low, high), optional
-        `report.intervals()`, if they are known.
+    `ends` are `report.intervals()`, if they are known.
     """
     low, high = report.intervals() if ends is None else ends
     names = list(report.definitions)
@@ -138,7 +134,7 @@ def forest_plot(report: Any, metric: str, intervals: Ends) -> str:
     least, most = min(ends), max(ends)
     span = (most - least) or max(abs(most), 1.0)
     best = report.best().get(metric)
-    label = 7 * max(len(_shortened(model)) for model, *_ in rows) + 10
+    label = 7 * max(len(shortened(model)) for model, *_ in rows) + 10
     width, down = label + 260, 26
 
     def at(value: float) -> float:
@@ -148,7 +144,7 @@ def forest_plot(report: Any, metric: str, intervals: Ends) -> str:
     for k, (model, mean, a, b) in enumerate(rows):
         y = 38 + down * k
         colour = COLOURS[0] if mean == best else "#808080"
-        lines.append(f'<text x="0" y="{y + 4}">{escape(_shortened(model))}</text>')
+        lines.append(f'<text x="0" y="{y + 4}">{escape(shortened(model))}</text>')
         if np.isfinite(a):
             lines.append(
                 f'<line x1="{at(a):.1f}" x2="{at(b):.1f}" y1="{y}" y2="{y}" stroke="{colour}" '
@@ -169,7 +165,8 @@ def forest_plot(report: Any, metric: str, intervals: Ends) -> str:
     )
 
 
-def _shortened(model: str) -> str:
+def shortened(model: str) -> str:
+    """Return a model's name, or its beginning where it is too long to draw."""
     return model if len(model) <= LONGEST else f"{model[: LONGEST - 1]}…"
 
 

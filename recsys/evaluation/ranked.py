@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from recsys.data import Fold, Interactions
 from recsys.data.splits import ranks_of
 from recsys.errors import InputError, counted
-from recsys.utils.sparse import binary
+from recsys.utils.sparse import binary, owners
 
 BIASED = "biased"  # begins the name of a metric of sampled negatives
 SAMPLING = 1  # parts the draws of negatives from those of protocols
@@ -22,16 +22,6 @@ SAMPLING = 1  # parts the draws of negatives from those of protocols
 @dataclass(frozen=True)
 class Ranked:
     """Which items are ranked for each user, besides those of the test half.
-
-    Attributes
-    ----------
-    filter_liked : bool
-        Whether items that a user has in training are left out.
-    candidates : (users, items) CSR, optional
-        The only ones; all where it is None.
-    sampled_negatives : int ≥ 1, optional
-        How many items are drawn for each user beside the test items.
-    seed : int ≥ 0
 
     Examples
     --------
@@ -45,8 +35,8 @@ class Ranked:
     """
 
     filter_liked: bool = True
-    candidates: sp.csr_matrix | None = None
-    sampled_negatives: int | None = None
+    candidates: sp.csr_matrix | None = None  # the only ones, (users, items); all where it is None
+    sampled_negatives: int | None = None  # how many items are drawn for each user beside test items
     seed: int = 0
 
     def metric(self, name: str) -> str:
@@ -56,13 +46,8 @@ class Ranked:
     def of(self, fold: Fold, number: int, data: Interactions) -> RankedFold:
         """Return a fold with what is ranked in it: test items that are not, and their users, left out.
 
-        Parameters
-        ----------
-        fold : Fold
-        number : int
-            Of the fold, from 0: each has draws of its own.
-        data : Interactions
-            Draws depend on its ids as text, and not on the order of its rows.
+        Each fold, by its number from 0, has draws of its own; these depend on the data's ids as text,
+        and not on the order of its rows.
         """
         if self.filter_liked and self.candidates is None and self.sampled_negatives is None:
             if data.repeat_time is None:
@@ -121,28 +106,16 @@ class Ranked:
 
 
 class RankedFold(NamedTuple):
-    """A fold with the items that are ranked in it, and counts of what is not.
+    """A fold with the items that are ranked in it, and counts of what is not."""
 
-    Attributes
-    ----------
-    fold : Fold
-        Test items that are not ranked, and users who have no other, are left out.
-    only : (users, items) CSR or None
-        The items that are ranked, where they are not all.
-    filter_liked : bool
-    without, asked, missing, unmatched, few : int
-        Users without candidates; test items of the others; those of them that are not ranked; users
-        who have no other; users with fewer negatives than were asked for.
-    """
-
-    fold: Fold
-    only: sp.csr_matrix | None
+    fold: Fold  # test items that are not ranked, and users who have no other, are left out
+    only: sp.csr_matrix | None  # the items that are ranked, where they are not all
     filter_liked: bool
-    without: int = 0
-    asked: int = 0
-    missing: int = 0
-    unmatched: int = 0
-    few: int = 0
+    without: int = 0  # users without candidates
+    asked: int = 0  # test items of the others
+    missing: int = 0  # those of them that are not ranked
+    unmatched: int = 0  # users who have no other
+    few: int = 0  # users with fewer negatives than were asked for
 
     @property
     def changed(self) -> bool:
@@ -156,13 +129,13 @@ class RankedFold(NamedTuple):
             return train[users] if self.filter_liked else _rows(train, users[:0])[users]
         mask = np.ones((len(users), train.shape[1]), dtype=np.bool_)
         chosen = self.only[users]
-        mask[np.repeat(np.arange(len(users)), np.diff(chosen.indptr)), chosen.indices] = False
+        mask[owners(chosen), chosen.indices] = False
         indices = np.broadcast_to(np.arange(train.shape[1], dtype=np.int32), mask.shape)[mask]
         indptr = np.concatenate([[0], np.cumsum(mask.sum(axis=1))]).astype(np.int32)
         return sp.csr_matrix((np.ones(len(indices), dtype=np.float32), indices, indptr), mask.shape)
 
 
-def told(
+def ranked_sentences(
     ranked: Ranked,
     folds: Sequence[RankedFold],
     data: Interactions,
@@ -171,15 +144,7 @@ def told(
 ) -> list[str]:
     """Return sentences: which items are ranked, and what is left out; none where nothing was asked for.
 
-    Parameters
-    ----------
-    ranked : Ranked
-    folds : sequence of RankedFold
-    data : Interactions
-    grouped : bool
-        Whether each user is in one fold only.
-    notes : sequence of str
-        On reading the candidates.
+    `grouped` says that each user is in one fold only; `notes` are on reading the candidates.
     """
     without, asked, missing, unmatched, few = (
         sum(getattr(one, name) for one in folds)
@@ -235,12 +200,7 @@ def told(
 
 
 def check_some_ranked(folds: Sequence[RankedFold], data: Interactions) -> None:
-    """Refuse folds in which no test item is ranked.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse folds in which no test item is ranked."""
     if not any(len(one.fold.users) for one in folds):
         raise InputError(f"{data.name}: no user has a test item among the items that are ranked")
 

@@ -24,6 +24,7 @@ from recsys.registry import did_you_mean
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
+MEASURED = ("fit_seconds", "score_seconds", "compile_seconds", "peak_mb")  # of a result
 Intervals = dict[tuple[str, str], float]
 
 
@@ -44,9 +45,7 @@ class MetricValue:
 
     Examples
     --------
-    >>> from recsys import EASE
-    >>> from recsys.datasets import load_dataset
-    >>> from recsys.evaluation import evaluate
+    >>> from recsys import EASE, evaluate, load_dataset
     >>> report = evaluate(load_dataset("sample"), EASE(), metrics=["auc"], folds=2)
     >>> figure = report.results[0].metrics["auc"]
     >>> len(figure.folds), figure.users
@@ -82,9 +81,7 @@ class Result:
 
     Examples
     --------
-    >>> from recsys import EASE
-    >>> from recsys.datasets import load_dataset
-    >>> from recsys.evaluation import evaluate
+    >>> from recsys import EASE, evaluate, load_dataset
     >>> report = evaluate(load_dataset("sample"), EASE(), metrics=["auc"], folds=2)
     >>> report.results[0].model, report.results[0].per_user["auc"].shape
     ('ease', (400,))
@@ -139,9 +136,7 @@ class Report:
 
     Examples
     --------
-    >>> from recsys import EASE
-    >>> from recsys.datasets import load_dataset
-    >>> from recsys.evaluation import evaluate
+    >>> from recsys import EASE, evaluate, load_dataset
     >>> report = evaluate(load_dataset("sample"), EASE(), metrics=["auc"], folds=2)
     >>> report.users, report.folds, report.sentences()[-1]
     (400, 2, 'Ties: expectation over all orders of tied items.')
@@ -293,9 +288,7 @@ class Report:
 
         Examples
         --------
-        >>> from recsys import EASE
-        >>> from recsys.datasets import load_dataset
-        >>> from recsys.evaluation import evaluate
+        >>> from recsys import EASE, evaluate, load_dataset
         >>> report = evaluate(load_dataset("sample"), EASE(), metrics=["auc"], folds=2)
         >>> list(report.by("popularity").frame())
         ['group', 'users', 'model', 'metric', 'mean', 'low', 'high']
@@ -459,10 +452,7 @@ class Report:
                     name: asdict(figure) | {"low": low[r.model, name], "high": high[r.model, name]}
                     for name, figure in r.metrics.items()
                 },
-                "fit_seconds": r.fit_seconds,
-                "score_seconds": r.score_seconds,
-                "compile_seconds": r.compile_seconds,
-                "peak_mb": r.peak_mb,
+                **{name: getattr(r, name) for name in MEASURED},
             }
             for r in self.results
         ]

@@ -8,13 +8,24 @@ from typing import Any
 from recsys.utils import frames
 
 
+class Rows:
+    """What has rows of the same keys, and returns them as a table."""
+
+    rows: list[dict[str, Any]]
+
+    def frame(self, kind: str = "pandas") -> Any:
+        """Return the rows as a frame, "pandas", "polars" or "pyarrow".
+
+        Raises
+        ------
+        InputError
+            For another kind, or one that is not installed.
+        """
+        return table_of(self.rows, kind)
+
+
 def table_of(rows: Sequence[Mapping[str, Any]], kind: str = "pandas") -> Any:
     """Return rows of the same keys as a table of pandas, polars or pyarrow.
-
-    Raises
-    ------
-    InputError
-        For another kind, or one that is not installed.
 
     Examples
     --------

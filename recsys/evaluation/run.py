@@ -26,6 +26,7 @@ from recsys.errors import InputError
 from recsys.evaluation.conventions import conventions
 from recsys.evaluation.evaluated import Lists, evaluated
 from recsys.evaluation.measuring import (
+    Measured,
     ParsedMetric,
     divided,
     interactions_of,
@@ -35,13 +36,12 @@ from recsys.evaluation.measuring import (
     warm_up,
 )
 from recsys.evaluation.models import Models, NamedModel, named_models
-from recsys.evaluation.ranked import Ranked, RankedFold, check_some_ranked, told
+from recsys.evaluation.ranked import Ranked, RankedFold, check_some_ranked, ranked_sentences
 from recsys.evaluation.report import Report, Result
 from recsys.evaluation.shared_data import share
 from recsys.evaluation.significance import Comparison, compare_all, holm
 from recsys.evaluation.units import (
     Division,
-    Measured,
     Unit,
     measured,
     measured_or_dropped,
@@ -242,7 +242,7 @@ def evaluate(
                 np.concatenate([one.scores for one in kept_ones]),
             )
     parsed = [(metric, k, ranked.metric(name)) for metric, k, name in parsed]
-    lines = told(ranked, parts[: len(divisions)], data, way.grouped, read)
+    lines = ranked_sentences(ranked, parts[: len(divisions)], data, way.grouped, read)
     rows = evaluated(data, divisions, keep_tested=keep_lists is not None)
     report = Report(
         dataset=data.name,
@@ -390,16 +390,12 @@ class _Job:
             if number == 0:
                 with within(f"{label}, compiling", done, self.total, part=0.0):
                     warm_up(copy.deepcopy(model), self.divisions[0], self.parsed, side, table)
-            result, part = Result("", {}), self.parts[number]
+            part = self.parts[number]
             with within(f"{label}, fold {number + 1}", done, self.total):
-                values, kept = measure(
-                    copy.deepcopy(model), self.divisions[number], self.parsed, result, side,
-                    table=table, keep=self.keep, left_out=part.left_out if part.changed else None,
+                return measure(
+                    copy.deepcopy(model), self.divisions[number], self.parsed, side, table=table,
+                    keep=self.keep, left_out=part.left_out if part.changed else None,
                 )  # fmt: skip
-            return Measured(
-                values, kept, result.fit_seconds, result.score_seconds, result.compile_seconds,
-                result.peak_mb,
-            )  # fmt: skip
 
         yield from runner.map(one, list(enumerate(self.units(True))), threads=self.threads)
 

@@ -61,24 +61,10 @@ def share(
     metrics: Sequence[tuple[M.Metric, int, str]],
     candidates: sp.csr_matrix | None = None,
 ) -> Shared:
-    """Write interactions for workers.
+    """Write interactions for workers, to the path of a folder that they see.
 
-    Parameters
-    ----------
-    data : Interactions
-    path : Path
-        Of a folder that the workers see.
-    wanted : frozenset of str
-        Which of `FEATURES` the models use.
-    metrics : sequence of (Metric, k, name)
-        Those of features bring their column along.
-    candidates : (users, items) CSR, optional
-        The only items to rank.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written.
+    `wanted` says which of `FEATURES` the models use. Metrics of features bring their column along.
+    `candidates` are the only items to rank, (users, items).
     """
     arrays: dict[str, NDArray[Any]] = {}
     for name in PAIRS:
@@ -113,13 +99,7 @@ def share(
 
 @lru_cache(maxsize=2)
 def known(shared: Shared) -> Known:
-    """Read the file that `share` wrote; a process reads a file once.
-
-    Raises
-    ------
-    InputError
-        If the file is not there, or another one.
-    """
+    """Read the file that `share` wrote; a process reads a file once."""
     path = Path(shared.path)
     if not path.is_file():
         raise InputError(

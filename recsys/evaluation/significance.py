@@ -108,7 +108,9 @@ def compare_all(
     if table.shape[1] == 0 or not pairs:
         return []
     deltas = np.array([table[i] - table[j] for i, j in pairs])
-    low, high = _intervals(deltas, seed)
+    tested = table.shape[1]  # resampled, the same draws for every pair
+    means = [times @ deltas.T / tested for times in resamples(tested, seed)]
+    low, high = np.quantile(np.concatenate(means), QUANTILES, axis=0).tolist()
     out = []
     for row, (i, j) in enumerate(pairs):
         delta, p = deltas[row], 1.0
@@ -127,14 +129,6 @@ def user_means(
     distinct, column = np.unique(users, return_inverse=True)
     sums = [np.bincount(column, weights=row, minlength=len(distinct)) for row in table]
     return distinct, np.array(sums) / np.bincount(column, minlength=len(distinct))
-
-
-def _intervals(deltas: NDArray[np.float64], seed: int) -> tuple[list[float], list[float]]:
-    """Resample users, the same draws for every row, and return the middle 95% of the means."""
-    users = deltas.shape[1]
-    means = [times @ deltas.T / users for times in resamples(users, seed)]
-    low, high = np.quantile(np.concatenate(means), QUANTILES, axis=0)
-    return low.tolist(), high.tolist()
 
 
 def holm(p_values: list[float]) -> list[float]:
@@ -171,12 +165,9 @@ def holm(p_values: list[float]) -> list[float]:
 
 
 def verdict(c: dict[str, Any]) -> str:
-    """Return a comparison as a sentence: one is better only where they differ clearly.
+    """Return a comparison, an entry of `Report.comparisons`, as a sentence.
 
-    Parameters
-    ----------
-    c : dict
-        An entry of `Report.comparisons`.
+    One model is better only where they differ clearly.
     """
     better = c.get("better", "more")
     less = better == "less"
@@ -204,21 +195,11 @@ def _decimal(value: float) -> str:
 
 
 def decision(comparisons: list[dict[str, Any]]) -> str:
-    """Return which model to use, and on which metrics it is better than which others.
+    """Return which model to use, and on which metrics it is better than which others, with no full stop.
 
-    The model is the one with the most comparisons in which it is better, less those in which it is
-    worse, over all metrics of which one value is better than another; of equal ones, the one with the
-    better mean more often.
-
-    Parameters
-    ----------
-    comparisons : list of dict
-        `Report.comparisons`.
-
-    Returns
-    -------
-    str
-        Without a full stop; "" where nothing was compared.
+    The model is the one with the most of the report's comparisons in which it is better, less those in
+    which it is worse, over all metrics of which one value is better than another; of equal ones, the one
+    with the better mean more often. "" where nothing was compared.
 
     Examples
     --------

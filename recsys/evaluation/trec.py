@@ -20,13 +20,7 @@ KEEP = "pass keep_lists=100 to evaluate, for lists of 100 items"
 
 
 def query_names(who: Evaluated) -> list[str]:
-    """Return a name for each row: the user's id, with the fold where users are in several.
-
-    Raises
-    ------
-    InputError
-        If two users' ids are the same as text.
-    """
+    """Return a name for each row: the user's id, with the fold where users are in several."""
     names = _texts(who.user_ids, "user")
     repeated = len(np.unique(who.users)) < len(who.users)
     rows = zip(who.users.tolist(), who.folds.tolist(), strict=True)
@@ -34,13 +28,7 @@ def query_names(who: Evaluated) -> list[str]:
 
 
 def run_of(who: Evaluated, lists: Lists | None) -> Run:
-    """Return a model's lists as {user: {item: score}}.
-
-    Raises
-    ------
-    InputError
-        If no lists were kept.
-    """
+    """Return a model's lists as {user: {item: score}}."""
     if lists is None:
         raise InputError(f"no lists were kept: {KEEP}")
     items = _texts(who.item_ids, "item")
@@ -57,13 +45,7 @@ def run_of(who: Evaluated, lists: Lists | None) -> Run:
 
 
 def qrels_of(who: Evaluated) -> Qrels:
-    """Return the test interactions as {user: {item: 1}}.
-
-    Raises
-    ------
-    InputError
-        If it was not kept.
-    """
+    """Return the test interactions as {user: {item: 1}}."""
     if who.tested is None:
         raise InputError(f"what was tested was not kept: {KEEP}")
     items, test = _texts(who.item_ids, "item"), who.tested
@@ -86,13 +68,7 @@ def file_names(labels: list[str]) -> dict[str, str]:
 
 
 def write(folder: str | Path, qrels: Qrels, runs: dict[str, Run]) -> list[Path]:
-    """Write qrels.txt and a .run file a model.
-
-    Raises
-    ------
-    InputError
-        If an id is empty or has a blank, or a file cannot be written.
-    """
+    """Write qrels.txt and a .run file a model."""
     folder = Path(folder)
     for what, names in (
         ("user", qrels),

@@ -13,17 +13,12 @@ from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from recsys.data import split
 from recsys.engines import Engine
 from recsys.engines.local import LocalEngine
 from recsys.errors import InputError
-from recsys.evaluation.evaluated import Lists
-from recsys.evaluation.measuring import measure, parsed_metrics, warm_up
+from recsys.evaluation.measuring import Measured, measure, parsed_metrics, warm_up
 from recsys.evaluation.ranked import Ranked, RankedFold
-from recsys.evaluation.report import Result
 from recsys.evaluation.shared_data import Shared, known
 from recsys.utils.attempts import Dropped, attempt
 from recsys.utils.files import shown
@@ -53,40 +48,19 @@ class Unit(NamedTuple):
     warm: str  # what a process warms up once for
 
 
-class Measured(NamedTuple):
-    """The result of a task: a value per user, and the seconds and memory of its process."""
-
-    values: dict[str, NDArray[np.float64]]
-    lists: Lists | None
-    fit_seconds: float
-    score_seconds: float
-    compile_seconds: float
-    peak_mb: float
-
-
 def measured(unit: Unit) -> Measured:
-    """Fit a model on a fold and measure it, where this runs.
-
-    Raises
-    ------
-    InputError
-        If the data's file cannot be read, or as the model does.
-    """
+    """Fit a model on a fold and measure it, where this runs."""
     found = known(unit.division.shared)
     side = found.side(unit.division.protocol)
     parsed = parsed_metrics(unit.metrics, found.data)
-    ranked, result = _fold(unit.division), Result("", {})
-    table = found.data.item_features
+    ranked, table = _fold(unit.division), found.data.item_features
     if unit.warm not in _WARM:
         _WARM.add(unit.warm)
         warm_up(copy.deepcopy(unit.model), ranked.fold, parsed, side, table)
-    values, lists = measure(
-        copy.deepcopy(unit.model), ranked.fold, parsed, result, side, table=table, keep=unit.keep,
+    return measure(
+        copy.deepcopy(unit.model), ranked.fold, parsed, side, table=table, keep=unit.keep,
         left_out=ranked.left_out if ranked.changed else None,
     )  # fmt: skip
-    return Measured(
-        values, lists, result.fit_seconds, result.score_seconds, result.compile_seconds, result.peak_mb
-    )
 
 
 def measured_or_dropped(unit: Unit) -> Measured | Dropped:
@@ -96,13 +70,7 @@ def measured_or_dropped(unit: Unit) -> Measured | Dropped:
 
 
 def sendable(label: str, model: Any) -> Any:
-    """Return a model without what it has learned, which a worker could not be handed whole.
-
-    Raises
-    ------
-    InputError
-        If it cannot be sent at all.
-    """
+    """Return a model without what it has learned, which a worker could not be handed whole."""
     from sklearn.base import clone  # late: it takes half a second
 
     try:
@@ -121,12 +89,7 @@ def sendable(label: str, model: Any) -> Any:
 
 
 def threads_of(runner: Engine, threads: int | None) -> int | None:
-    """Return how many threads each worker gets: 1 where none are asked for, all in this process.
-
-    Raises
-    ------
-    InputError
-    """
+    """Return how many threads each worker gets: 1 where none are asked for, all in this process."""
     if threads is not None:
         return check_integer("threads", threads, 1)
     return None if isinstance(runner, LocalEngine) else 1
@@ -134,13 +97,7 @@ def threads_of(runner: Engine, threads: int | None) -> int | None:
 
 @contextmanager
 def scratch_folder(scratch: str | Path | None) -> Iterator[Path]:
-    """Hold a folder of one's own within another, removed in the end with what is in it.
-
-    Raises
-    ------
-    InputError
-        If none can be made there.
-    """
+    """Hold a folder of one's own within another, removed in the end with what is in it."""
     try:
         folder = tempfile.TemporaryDirectory(prefix=SCRATCH, dir=scratch, ignore_cleanup_errors=True)
     except OSError as error:

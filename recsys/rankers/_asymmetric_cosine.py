@@ -8,27 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.utils.sparse import owners
-
-
-def asymmetric_cosine(
-    counts: sp.csr_matrix, users: NDArray[Any], row: float, column: float, locality: float
-) -> None:
-    """Make c_ij into (c_ij / (|U_i|^row · |U_j|^column))^locality, in place.
-
-    Parameters
-    ----------
-    counts : (items, items) float32 CSR
-    users : (items,) int
-        |U_i|, how many users like i.
-    row, column : float ≥ 0
-    locality : float > 0
-
-    Notes
-    -----
-    Source: Aiolli 2013, Efficient top-N recommendation for very large scale binary rated datasets.
-    """
-    weigh_rows(counts.data, counts.indices, np.diff(counts.indptr), users, users, row, column, locality)
+from recsys.utils.sparse import masked
 
 
 def weigh_rows(
@@ -41,7 +21,11 @@ def weigh_rows(
     column: float,
     locality: float,
 ) -> None:
-    """Turn rows of counts, of these lengths, whose items have `own` users, into weights."""
+    """Make rows of counts c_ij into (c_ij / (|U_i|^row · |U_j|^column))^locality, in place.
+
+    The rows are of these lengths, and their items have `own` users; `users` are those of all items.
+    Source: Aiolli 2013, Efficient top-N recommendation for very large scale binary rated datasets.
+    """
     first, second = (np.maximum(size, 1).astype(np.float64) for size in (own, users))
     data *= np.repeat((first**-row).astype(np.float32), lengths)
     data *= (second**-column).astype(np.float32)[indices]
@@ -62,5 +46,4 @@ def _largest(matrix: sp.csr_matrix, k: int) -> sp.csr_matrix:
     for i in range(matrix.shape[0]):
         begin, end = matrix.indptr[i], matrix.indptr[i + 1]
         keep[begin + np.argsort(-matrix.data[begin:end], kind="stable")[:k]] = True
-    owner = owners(matrix)[keep]
-    return sp.csr_matrix((matrix.data[keep], (owner, matrix.indices[keep])), matrix.shape)
+    return masked(matrix, keep)

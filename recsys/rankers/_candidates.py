@@ -16,6 +16,7 @@ from recsys.rankers._standardised import add_standardised, fitted
 from recsys.rankers._ties import tie_order
 from recsys.rankers.base import Ranker
 from recsys.utils.attempts import Dropped, attempt
+from recsys.utils.sparse import masked
 
 NOT_FITTED, NOT_SCORED = "it could not be fitted", "its scores could not be had"
 JUDGES = 200  # held-out users who judge on a sample
@@ -23,30 +24,14 @@ JUDGES = 200  # held-out users who judge on a sample
 
 @dataclass
 class Task:
-    """The data on which candidates are fitted and measured.
+    """The data on which candidates are fitted and measured."""
 
-    Parameters
-    ----------
-    train : (users, items) CSR
-        All interactions but the hidden ones.
-    times : (users, items) CSR, optional
-        When they happened.
-    held : (held,) int64
-        The users of whom some are hidden.
-    test : (held, items) CSR
-        These.
-    seed : int
-    ties : str, optional
-        The blend's.
-    item_features : (items, …) CSR, optional
-    """
-
-    train: sp.csr_matrix
-    times: sp.csr_matrix | None
-    held: NDArray[np.int64]
-    test: sp.csr_matrix
+    train: sp.csr_matrix  # all interactions but the hidden ones, (users, items)
+    times: sp.csr_matrix | None  # of these
+    held: NDArray[np.int64]  # the users of whom some are hidden
+    test: sp.csr_matrix  # these, (held, items)
     seed: int
-    ties: str | None = None
+    ties: str | None = None  # the blend's
     item_features: sp.csr_matrix | None = None
 
     def sample(self, likes: int) -> Task:
@@ -63,7 +48,7 @@ class Task:
         taken[order[:count]] = True
         mask = np.repeat(taken, lengths)
         return Task(
-            _masked(self.train, mask), None if self.times is None else _masked(self.times, mask), first,
+            masked(self.train, mask), None if self.times is None else masked(self.times, mask), first,
             self.test[judges], self.seed, self.ties, self.item_features,
         )  # fmt: skip
 
@@ -78,10 +63,7 @@ class Task:
     def scores(self, ranker: Ranker) -> NDArray[np.float32]:
         """Return its standardised scores of the held-out users' rows, as a blend asks for them.
 
-        Raises
-        ------
-        FitError
-            If one is not a finite number.
+        A FitError says that one is not a finite number.
         """
         block = np.zeros(self.test.shape, dtype=np.float32)
         timed = {} if self.times is None else {"times": self.times[self.held]}
@@ -105,24 +87,12 @@ class Task:
 
 @dataclass
 class Result:
-    """The result of a race.
+    """The result of a race."""
 
-    Attributes
-    ----------
-    scores : dict of str to (held, items) float32
-        Of the candidates that came through.
-    seconds : dict of str to float
-        What the last fit of each took.
-    models : dict of str to Ranker
-        Those fits themselves, where there is no time to repeat them.
-    dropped : dict of str to str
-        Why others did not.
-    """
-
-    scores: dict[str, NDArray[np.float32]] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
-    models: dict[str, Ranker] = field(default_factory=dict)
-    dropped: dict[str, str] = field(default_factory=dict)
+    scores: dict[str, NDArray[np.float32]] = field(default_factory=dict)  # (held, items) each
+    seconds: dict[str, float] = field(default_factory=dict)  # of the last fit
+    models: dict[str, Ranker] = field(default_factory=dict)  # those fits that may not be repeated
+    dropped: dict[str, str] = field(default_factory=dict)  # why others have no scores
 
 
 def run_all(task: Task, specs: list[str], clock: Clock) -> Result:
@@ -142,9 +112,3 @@ def run_all(task: Task, specs: list[str], clock: Clock) -> Result:
                 continue
             found.seconds[spec], found.scores[spec] = seconds, scores
     return found
-
-
-def _masked(R: sp.csr_matrix, mask: NDArray[np.bool_]) -> sp.csr_matrix:
-    """Return some of the entries."""
-    indptr = np.concatenate([[0], np.cumsum(mask)])[R.indptr]
-    return sp.csr_matrix((R.data[mask], R.indices[mask], indptr), R.shape)

@@ -19,19 +19,9 @@ class OutOfTime(Exception):
 class Clock:
     """Seconds spent and left, and the progress that tells them.
 
-    Parameters
-    ----------
-    budget : float, optional
-        Seconds by the clock; no end without one.
-    steps : int
-        Of progress, where there is no budget that it is a share of.
-    processor : float, optional
-        Processor seconds of this process, all its threads together; no end without them.
-
-    Attributes
-    ----------
-    budget : float
-        The smaller of both.
+    There may be a budget by the clock, and another, `processor`, of processor seconds of this process,
+    all its threads together; `budget` is then the smaller of both. `steps` are of progress, where there
+    is no budget.
     """
 
     def __init__(self, budget: float | None, steps: int = 1, processor: float | None = None) -> None:
@@ -65,12 +55,8 @@ class Clock:
     ) -> Iterator[None]:
         """Report a step and the steps within it; with a budget, also the share that is spent.
 
-        Parameters
-        ----------
-        done, part : float
-            Steps before it, and how much of one it is, where there is no budget.
-        most : float
-            Seconds after which its next report raises `OutOfTime`.
+        Without a budget `done` steps are before it, and it is `part` of one. Its first report after
+        `most` seconds raises `OutOfTime`.
         """
         start = self.now()
 

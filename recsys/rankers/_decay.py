@@ -43,13 +43,7 @@ class Decay:
 
 
 def parse_decays(name: str, text: str) -> list[Decay]:
-    """Return the laws of a text such as `exp1+exp8`.
-
-    Raises
-    ------
-    InputError
-        If it is no such text.
-    """
+    """Return the laws of a text such as `exp1+exp8`."""
     found = []
     for part in text.split("+") if isinstance(text, str) else [""]:
         part = part.strip()
@@ -72,18 +66,8 @@ def sums_of_exponentials(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return laws as sums of exponentials: of law k, Σ_e coefficients[k,e]·e^−(gap/rates[e]).
 
-    Parameters
-    ----------
-    laws : sequence of Decay
-    longest : int
-        Up to which gap they are to agree.
-
-    Returns
-    -------
-    rates : (exponentials,) float64
-        Ascending; infinite for a constant.
-    coefficients : (laws, exponentials) float64
-        None below 0.
+    They agree up to the gap `longest`. Rates, (exponentials,), ascend, and are infinite for a constant;
+    no coefficient, (laws, exponentials), is below 0.
     """
     count = math.ceil(math.log(FASTEST * max(longest, 1) / SLOWEST) / math.log(STEP)) + 1
     speeds = FASTEST * STEP ** -np.arange(float(count))

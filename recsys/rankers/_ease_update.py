@@ -44,22 +44,8 @@ def changed_inverse(
 ) -> NDArray[np.float64]:
     """Return (A + addedᵀadded − takenᵀtaken)⁻¹ of A⁻¹: P − PUᵀ(S + UPUᵀ)⁻¹UP, S = ±1 of each row of U.
 
-    Parameters
-    ----------
-    inverse : (items, items) float64
-        Symmetric, both triangles filled.
-    taken, added : (rows, items) CSR
-        Binary.
-
-    Returns
-    -------
-    (items, items) float64, Fortran order
-        A new array, symmetric.
-
-    Raises
-    ------
-    InputError
-        For so many rows that a fit is cheaper, or if the small matrix has no inverse.
+    It is a new array in Fortran order, symmetric, with both triangles filled like the given one. Refused
+    are so many rows that a fit is cheaper, and a small matrix without an inverse.
     """
     U = binary(sp.csr_matrix(sp.vstack([added, taken])))
     signs = np.repeat([1.0, -1.0], [added.shape[0], taken.shape[0]])

@@ -19,12 +19,8 @@ def largest_eigenvalue(
 ) -> float:
     """Return it by Lanczos' method with full reorthogonalisation; the same bits for any threads.
 
-    Parameters
-    ----------
-    product : callable
-        From a vector to the matrix times it.
-    start : (n,) float64
-        Not orthogonal to the eigenvector: positive, for entries ≥ 0.
+    `product` multiplies the matrix with a vector. `start`, (n,), must not be orthogonal to the
+    eigenvector: it is positive, for entries ≥ 0.
     """
     with threadpool_limits(1, "blas"):
         basis = [start / np.linalg.norm(start)]

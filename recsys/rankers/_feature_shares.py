@@ -10,37 +10,18 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.rankers._history import FeatureRanker
+from recsys.rankers.base import Shares
 from recsys.utils.validation import check_ids
 
 
 class Products(NamedTuple):
-    """A score as a sum: base + Σ singles + Σ pairs + higher.
+    """A score as a sum: base + Σ singles + Σ pairs + higher."""
 
-    Parameters
-    ----------
-    features : (n,) int
-        Of the history: those of the user, then the items' known features, then the items.
-    base : float
-        The item's own.
-    singles : (n,) float64
-        What each feature adds, with the item.
-    pairs : (n, n) float64
-        What each two add together, above the diagonal.
-    higher : float
-        What more than two add together.
-
-    Examples
-    --------
-    >>> one = Products(np.array([3]), 0.5, np.array([0.25]), np.zeros((1, 1)), 0.0)
-    >>> one.base + one.singles.sum()
-    np.float64(0.75)
-    """
-
-    features: NDArray[np.int32]
-    base: float
-    singles: NDArray[np.float64]
-    pairs: NDArray[np.float64]
-    higher: float
+    features: NDArray[np.int32]  # (n,): those of the user, then the items' known ones, then the items
+    base: float  # the item's own
+    singles: NDArray[np.float64]  # what each feature adds, with the item
+    pairs: NDArray[np.float64]  # what each two add together, (n, n), above the diagonal
+    higher: float  # what more than two add together
 
 
 class ExplainedRanker(FeatureRanker):
@@ -54,18 +35,16 @@ class ExplainedRanker(FeatureRanker):
         """Return the contributions of single features of a history, and of several together."""
         raise NotImplementedError
 
-    def _explain(self, userid: int, row: sp.csr_matrix, item: int) -> tuple[float, NDArray[np.float64]]:
+    def _explain(self, userid: int, row: sp.csr_matrix, item: int) -> Shares:
         return self._explain_row(np.array([userid]), row, item)
 
-    def _explain_folded_in(self) -> Callable[..., list[tuple[float, NDArray[np.float64]]]]:
+    def _explain_folded_in(self) -> Callable[..., list[Shares]]:
         """Return what explains scores of rows of unknown users, without features of users."""
         return lambda userid, row, items, **timed: [
             self._explain_row(None, row, item) for item in items.tolist()
         ]
 
-    def _explain_row(
-        self, users: NDArray[np.int64] | None, row: sp.csr_matrix, item: int
-    ) -> tuple[float, NDArray[np.float64]]:
+    def _explain_row(self, users: NDArray[np.int64] | None, row: sp.csr_matrix, item: int) -> Shares:
         """Return a score and what each item of the row adds to it."""
         scores = self._fold_in_scores(row) if users is None else self._scores(users, row)
         A = self._rows(row, users)

@@ -45,14 +45,7 @@ def prefers_dense(user_items: sp.csr_matrix, budget: int | None) -> bool:
 def prefers_rows(user_items: sp.csr_matrix, budget: int | None, dtype: type | None = None) -> bool:
     """Return whether even the sparse item matrix would take more than it may.
 
-    Parameters
-    ----------
-    user_items : (users, items) CSR
-        Binary, canonical.
-    budget : int, optional
-        Bytes that were asked for.
-    dtype : type, optional
-        Of the sparse matrix; the smallest that holds the counts when not given.
+    `dtype` is that of the sparse matrix; the smallest that holds the counts when not given.
     """
     m = user_items.shape[1]
     limit = memory_limit(user_items, budget)
@@ -77,7 +70,7 @@ class GramView(Protocol):
         """Return the values between some items and one."""
 
     def weighted(
-        self, rows: sp.csr_matrix, weights: NDArray[np.float64], offset: Any = None, scale: Any = None
+        self, rows: sp.csr_matrix, weights: NDArray[Any], offset: NDArray[Any], scale: NDArray[Any]
     ) -> NDArray[np.floating]:
         """Return Σ_j weights[u,j]·K[j,:] − scale[u]·offset[:] for each row u."""
 
@@ -98,24 +91,20 @@ class DenseView:
         self.gram = gram
 
     def rows(self, ids: NDArray[np.int64]) -> NDArray[np.floating]:
-        """Return whole rows."""
         return self.gram[ids]
 
     def entries(self, rows: NDArray[np.int32], item: int) -> NDArray[np.float64]:
-        """Return the values between some items and one."""
         return self.gram[rows, item].astype(np.float64)
 
     def weighted(
-        self, rows: sp.csr_matrix, weights: NDArray[np.float64], offset: Any = None, scale: Any = None
+        self, rows: sp.csr_matrix, weights: NDArray[Any], offset: NDArray[Any], scale: NDArray[Any]
     ) -> NDArray[np.floating]:
-        """Return weighted sums of rows."""
         return weighted_rows(rows, weights, self.gram, offset, scale)
 
     def solve(
         self, rows: sp.csr_matrix, row_sums: NDArray[np.float64], q_all: NDArray[np.float64],
         exact: bool, ridge: float, omega: NDArray[np.float64],
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # fmt: skip
-        """Return weights and residuals of the rows' programs."""
         lengths = np.diff(rows.indptr)
         longest = int(lengths.max(initial=1))
         alpha, residuals = np.empty(rows.nnz), np.zeros(rows.shape[0])

@@ -24,25 +24,10 @@ WHOLE = 3_000  # items up to which all are taken
 class HeldOut:
     """Held-out users' positives among other items, and the candidates' scores of these.
 
-    Parameters
-    ----------
-    train, test : (users, items) CSR
-        What is known of held-out users, and what is to be predicted.
-    scores : dict of str to (users, items) float32
-        Each candidate's, standardised.
-    seed : int
-    prior : (items,) float64, optional
-        What orders items of equal scores.
-
-    Attributes
-    ----------
-    starts : (users + 1,) int64
-        Where each user's items begin; the positives come first.
-    positives : (users,) int64
-    worth : (entries,) float64
-        How many items each stands for.
-    prior : (entries,) float64
-    scores : dict of str to (entries,) float32
+    Rows of `train` and `test` are what is known of held-out users, and what is to be predicted;
+    `scores`, (users, items) each, are standardised. `prior`, (items,), orders items of equal scores. The
+    items of user u are entries starts[u] to starts[u + 1], of which the first positives[u] are
+    positives; each stands for `worth` items.
     """
 
     def __init__(
@@ -84,17 +69,9 @@ class HeldOut:
     def figures(
         self, total: NDArray[np.float32], added: NDArray[np.float32], weights: NDArray[np.float32]
     ) -> NDArray[np.float64]:
-        """Return AUC and nDCG@10 of total + weight × added, for each weight.
+        """Return AUC and nDCG@10 of total + weight × added for each weight, (users, weights, 2).
 
-        Parameters
-        ----------
-        total, added : (entries,) float32
-        weights : (weights,) float32
-
-        Returns
-        -------
-        (users, weights, 2) float64
-            NaN for a user with every item.
+        NaN for a user with every item.
         """
         out = np.empty((len(self.positives), len(weights), 2))
         with parallel() as threads:

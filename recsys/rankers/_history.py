@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from recsys.rankers._scoring import cosines, inner_products
 from recsys.rankers.base import Ranker
 from recsys.utils.memory import check_fits
-from recsys.utils.sparse import binary, owners, random_halves, unit_rows
+from recsys.utils.sparse import binary, masked, owners, random_halves, unit_rows
 from recsys.utils.validation import MOST, check_integer, check_real, clean_matrix
 
 Factors = NDArray[np.float64]
@@ -29,7 +29,18 @@ EMPTY = 0.2  # of the users, whose empty histories are trained on where users ha
 
 
 class FeatureRanker(Ranker):
-    """A ranker of items by features of a row and features of an item."""
+    """A ranker of items by features of a row and features of an item.
+
+    Parameters
+    ----------
+    factors : int ≥ 1
+        Rank.
+    regularization : float ≥ 0
+    neg_prop : int ≥ 1
+        Items not liked that are drawn for each liked one.
+    iterations : int ≥ 1
+        Passes over the pairs.
+    """
 
     random_state: int
     neg_prop: int  # of those that sample pairs
@@ -118,8 +129,7 @@ class FeatureRanker(Ranker):
             return half, other, whose
         some = np.flatnonzero(np.diff(liked.indptr) > 0)
         some = some[rng.random(len(some)) < EMPTY]
-        whole = sp.csr_matrix(liked[some], dtype=np.float64)
-        whole.data[:] = 1.0
+        whole = binary(liked[some])
         nothing = sp.csr_matrix(whole.shape)
         return (
             sp.vstack([half, nothing], format="csr"), sp.vstack([other, whole], format="csr"),
@@ -193,21 +203,9 @@ def split_profiles(
     liked: sp.csr_matrix, rng: np.random.Generator
 ) -> tuple[sp.csr_matrix, sp.csr_matrix]:
     """Return two rows a user of two items or more: each random half of the profile, and the other."""
-    lengths = np.diff(liked.indptr)
-    users = np.flatnonzero(lengths >= 2)
-    owner = owners(liked)
+    users = np.flatnonzero(np.diff(liked.indptr) >= 2)
     first = random_halves(liked, rng)
-    number = np.full(len(lengths), -1)
-    number[users] = np.arange(len(users))
-    keep = number[owner] >= 0
-
-    def rows(mask: NDArray[np.bool_]) -> sp.csr_matrix:
-        mask = mask & keep
-        ones = np.ones(int(mask.sum()))
-        shape = (len(users), liked.shape[1])
-        return sp.csr_matrix((ones, (number[owner[mask]], liked.indices[mask])), shape)
-
-    one, two = rows(first), rows(~first)
+    one, two = (masked(binary(liked), half)[users] for half in (first, ~first))
     return sp.vstack([one, two], format="csr"), sp.vstack([two, one], format="csr")
 
 
@@ -220,9 +218,7 @@ def sample_pairs(
     both = sp.csr_matrix(positives + known)
     somebody = np.unique(both.indices)  # a cold item is unknown, not disliked
     items = somebody[rng.integers(len(somebody), size=len(rows))] if len(rows) else rows
-    taken = both.indices.astype(np.int64) + np.repeat(
-        np.arange(both.shape[0]), np.diff(both.indptr)
-    ) * np.int64(both.shape[1])
+    taken = both.indices.astype(np.int64) + owners(both) * np.int64(both.shape[1])
     free = ~np.isin(rows * np.int64(positives.shape[1]) + items, taken)
     users = np.concatenate([owner, rows[free]]).astype(np.int64)
     labels = np.zeros(len(users), dtype=np.int8)

@@ -29,7 +29,17 @@ RANGES = {
 
 
 class ImplicitFactors(Ranker):
-    """A ranker by inner products of user and item factors, which a model of implicit learns."""
+    """A ranker by inner products of user and item factors, which a model of implicit learns.
+
+    Parameters
+    ----------
+    factors : int ≥ 1
+    learning_rate : float > 0
+    regularization : float ≥ 0
+    iterations : int ≥ 1
+    num_threads : int ≥ 0
+        1 is reproducible; with more, implicit's updates race. 0 is all.
+    """
 
     user_factors_: NDArray[np.float32]
     item_factors_: NDArray[np.float32]
@@ -63,8 +73,8 @@ class ImplicitFactors(Ranker):
 
             RecommenderBase.register(Ranker)
             try:
-                told = self._told(callback)  # from which the bar is drawn, as every ranker's
-                model.fit(self._matrix(liked), show_progress=False, callback=told)
+                reporting = self._reporting(callback)  # from which the bar is drawn, as every ranker's
+                model.fit(self._matrix(liked), show_progress=False, callback=reporting)
             except ModelFitError as error:
                 raise FitError(f"{diverged} ({error})") from None
         self.user_factors_ = np.ascontiguousarray(model.user_factors, dtype=np.float32)
@@ -72,16 +82,16 @@ class ImplicitFactors(Ranker):
         if not (np.isfinite(self.user_factors_).all() and np.isfinite(self.item_factors_).all()):
             raise FitError(diverged)
 
-    def _told(self, callback: Any) -> Any:
+    def _reporting(self, callback: Any) -> Any:
         """Return a callback that also reports each iteration."""
         total = int(self.get_params()["iterations"])
 
-        def told(iteration: int, *more: Any) -> None:
+        def reporting(iteration: int, *more: Any) -> None:
             report(f"iteration {iteration + 1} of {total}", iteration + 1, total)
             if callback is not None:
                 callback(iteration, *more)
 
-        return told
+        return reporting
 
     def _matrix(self, liked: sp.csr_matrix) -> sp.csr_matrix:
         """Return a copy of ones: implicit keeps references, and may refuse read-only arrays."""

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from recsys.rankers._scoring import weighted_rows
 from recsys.rankers._sparse_scoring import fill_best, sparse_sums
 from recsys.rankers._ties import UNORDERED, tie_order_of
-from recsys.rankers.base import Ranker, expect
+from recsys.rankers.base import Ranker, Shares, Times, expect
+from recsys.rankers.state import expect_csr
 from recsys.utils.recency import recency_weights
 from recsys.utils.validation import check_real
 
@@ -19,18 +20,9 @@ from recsys.utils.validation import check_real
 def weighted_sums(
     rows: sp.csr_matrix, votes: NDArray[np.float64], weights: NDArray[np.float32] | sp.csr_matrix
 ) -> NDArray[np.float32]:
-    """Return Σ_i votes[u, i]·weights[i, :] for each row u.
+    """Return Σ_i votes[u, i]·weights[i, :] for each row u, (users, items) float32.
 
-    Parameters
-    ----------
-    rows : (users, n) CSR
-    votes : (nnz,) float64
-        Aligned with rows.indices.
-    weights : (n, items) float32 array, or (items, items) float32 CSR
-
-    Returns
-    -------
-    (users, items) float32
+    `votes`, (nnz,), are aligned with rows.indices; `weights` are float32, an array or CSR.
     """
     if not sp.issparse(weights):
         return weighted_rows(rows, votes, weights)
@@ -52,15 +44,10 @@ class ItemWeights(Ranker):
     def _check_parameters(self) -> None:
         check_real("recency", self.recency, 0.0)
 
-    def _reads_times(self) -> bool:
-        return self.recency > 0
-
-    def _fold_in_scores(
-        self, rows: sp.csr_matrix, times: NDArray[np.float64] | None = None
-    ) -> NDArray[np.float32]:
+    def _fold_in_scores(self, rows: sp.csr_matrix, times: Times = None) -> NDArray[np.float32]:
         return weighted_sums(rows, self._votes(rows, times), self.weights_)
 
-    def _votes(self, rows: sp.csr_matrix, times: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    def _votes(self, rows: sp.csr_matrix, times: Times) -> NDArray[np.float64]:
         """Return the weight of each entry of the rows, aligned with rows.indices."""
         return recency_weights(rows, times, self.recency)
 
@@ -69,9 +56,8 @@ class ItemWeights(Ranker):
 
     def _fill_best(
         self,
-        userids: NDArray[np.int64] | None,
         rows: sp.csr_matrix,
-        times: NDArray[np.float64] | None,
+        times: Times,
         skip_liked: bool,
         mask: NDArray[np.uint8],
         ids: NDArray[np.int32],
@@ -81,13 +67,7 @@ class ItemWeights(Ranker):
         ties = UNORDERED if self.ties is None else tie_order_of(self)
         fill_best(rows, votes, self.weights_, skip_liked, mask, ids, best, ties)
 
-    def _explain(
-        self,
-        userid: int,
-        row: sp.csr_matrix,
-        item: int,
-        times: NDArray[np.float64] | None = None,
-    ) -> tuple[float, NDArray[np.float64]]:
+    def _explain(self, userid: int, row: sp.csr_matrix, item: int, times: Times = None) -> Shares:
         column = self.weights_[row.indices, item]
         shares = np.asarray(column.todense() if sp.issparse(column) else column, np.float64).ravel()
         shares *= self._votes(row, times)
@@ -98,11 +78,5 @@ class ItemWeights(Ranker):
         return some.toarray() if sp.issparse(some) else some
 
     def _check_state(self) -> None:
-        if sp.issparse(self.weights_):
-            if (
-                self.weights_.shape != (self.n_items_, self.n_items_)
-                or self.weights_.dtype != np.float32
-            ):
-                raise ValueError("weights_ does not fit the items")
-        else:
-            expect("weights_", self.weights_, (self.n_items_, self.n_items_), np.float32)
+        check = expect_csr if sp.issparse(self.weights_) else expect
+        check("weights_", self.weights_, (self.n_items_, self.n_items_), np.float32)

@@ -23,19 +23,11 @@ Lists = tuple[NDArray[np.int32], NDArray[np.float32]]
 
 @dataclass(frozen=True)
 class Request:
-    """Rows to rank items for.
+    """Rows to rank items for."""
 
-    Attributes
-    ----------
-    users : (rows,) int64, or None
-        Users of the fit; None for rows of others.
-    rows : (rows, items) CSR
-    times : (entries of the rows,) float64, or None
-    """
-
-    users: NDArray[np.int64] | None
+    users: NDArray[np.int64] | None  # of the fit; None for rows of others
     rows: sp.csr_matrix
-    times: NDArray[np.float64] | None
+    times: NDArray[np.float64] | None  # of the rows' entries
 
     def part(self, start: int, stop: int) -> Request:
         """Return the request of some of the rows."""
@@ -48,12 +40,9 @@ class Request:
 
 
 def best_lists(ranker: Any, asked: Request, N: int, skip_liked: bool, allowed: Candidates) -> Lists:
-    """Return the N best of the candidates for each row, padded with −1 and `LOWEST`.
+    """Return ids and scores of the N best of the candidates for each row, padded with −1 and `LOWEST`.
 
-    Returns
-    -------
-    ids, scores : (rows, N) int32 and float32
-        Best first, equal scores by item index, or as the ranker's `ties` have it.
+    Best first, equal scores by item index, or as the ranker's `ties` have it.
     """
     count, items = asked.rows.shape
     width = min(N, items if allowed.size == 0 else allowed.size)
@@ -66,8 +55,8 @@ def best_lists(ranker: Any, asked: Request, N: int, skip_liked: bool, allowed: C
         part = asked if count <= block else asked.part(start, stop)  # slicing costs a call 0.05 ms
         if prunes:
             ranker._fill_best(
-                part.users, part.rows, part.times if ranker._scores_in_time else None, skip_liked,
-                allowed.mask, ids[start:stop], best[start:stop],
+                part.rows, part.times if ranker._scores_in_time else None, skip_liked, allowed.mask,
+                ids[start:stop], best[start:stop],
             )  # fmt: skip
             empty = start + np.flatnonzero(ranker.falls_back(part.users, part.rows))
             if len(empty):

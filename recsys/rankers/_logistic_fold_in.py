@@ -27,27 +27,13 @@ def logistic_fold_in(
     s_i = x·y_i with the last coordinate but one of x, the weight of the items' biases, at 1, which ‖x‖
     leaves out. Solved by Newton's method with halved steps, in float64.
 
-    Parameters
-    ----------
-    rows : (users, items) CSR
-        Stored entries are interactions, whatever their values.
-    items : (items, factors + 2) float32
-        y of each item, its bias in the last column but one, and the user's bias' 1 in the last.
-    popularity : (items,)
-        p is proportional to it; cold items are never sampled.
-    ridge : float ≥ 0
-    negatives : (users,) float64
-        m of each user: how many items not liked count, in expectation.
+    `items` are y of each item, (items, factors + 2), its bias in the last column but one, and the user's
+    bias' 1 in the last. p is proportional to `popularity`; cold items are never sampled. m of each user
+    is `negatives`: how many items not liked count, in expectation. Without interactions x is 0, but for
+    the weight of the biases.
 
-    Returns
-    -------
-    (users, factors + 2) float32
-        Of a row without interactions 0, but for the weight of the biases.
-
-    Notes
-    -----
-    Source: Johnson, Logistic matrix factorization for implicit feedback data, 2014; with negatives
-    drawn by popularity, as implicit draws them, and here all of them at once, in expectation.
+    Source: Johnson, Logistic matrix factorization for implicit feedback data, 2014; with negatives drawn
+    by popularity, as implicit draws them, and here all of them at once, in expectation.
     """
     d = items.shape[1]
     seen = np.flatnonzero(popularity > 0)

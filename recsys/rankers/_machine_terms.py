@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -40,6 +40,8 @@ class MachineRanker(PairTermRanker):
     penalty: str
     gamma: float
     solver: str
+    degree: int  # the highest order of the products
+    link: ClassVar[str] = "PairFactorizationMachine"
 
     def _check_parameters(self) -> None:
         from recsys.fm.penalties import PENALTIES
@@ -53,10 +55,6 @@ class MachineRanker(PairTermRanker):
         if not self._on_pairs():
             self._machine()._check_parameters()
 
-    def _order(self) -> int:
-        """Return the highest order of the products."""
-        raise NotImplementedError
-
     def _on_pairs(self) -> bool:
         """Return whether coordinate descent on the objects of the pairs serves."""
         from recsys.links.pairwise import PAIR_PENALTIES
@@ -64,11 +62,7 @@ class MachineRanker(PairTermRanker):
         return self.loss == "logistic" and self.penalty in PAIR_PENALTIES and self.solver == "auto"
 
     def _model(self, **common: Any) -> Any:
-        from recsys.links import PairFactorizationMachine
-
-        return PairFactorizationMachine(
-            degree=self._order(), penalty=self.penalty, gamma=self.gamma, **common
-        )
+        return super()._model(degree=self.degree, penalty=self.penalty, gamma=self.gamma, **common)
 
     def _machine(self) -> FactorizationMachineClassifier:
         """Return the machine on the concatenated features of history and item."""
@@ -81,7 +75,7 @@ class MachineRanker(PairTermRanker):
         elif solver == "auto":
             solver = "block" if PENALTIES.get(self.penalty).prox_row else "nmapgd"
         return FactorizationMachineClassifier(
-            degree=self._order(), n_components=self.factors, alpha=self.regularization,
+            degree=self.degree, n_components=self.factors, alpha=self.regularization,
             beta=self.regularization, gamma=self.gamma, loss=self.loss, penalty=self.penalty,
             solver=solver, max_iter=self.iterations, tol=0.0, batch_size=8,
             random_state=self.random_state,

@@ -21,11 +21,12 @@ from recsys.optim.simplex_qp import TOLERANCE
 from recsys.rankers._gram_view import DenseView, GramView, prefers_dense, prefers_rows
 from recsys.rankers._row_view import RowView
 from recsys.rankers._structured_view import StructuredView
-from recsys.rankers.base import Ranker
+from recsys.rankers.base import Ranker, Shares, Times
 from recsys.utils.memory import parse_memory
 from recsys.utils.recency import recency_weights
+from recsys.utils.sparse import entries_of, owners
 from recsys.utils.topn import LOWEST, top_n
-from recsys.utils.validation import check_real, clean_matrix
+from recsys.utils.validation import check_choice, check_real, clean_matrix
 
 # Weights of interactions at least: a ridge that is larger by more than this would leave no digits to
 # certify.
@@ -43,6 +44,13 @@ class KernelRanker(Ranker):
     that `set_params` may change kernel and degree of a fitted ranker. Where the kernel's values tend to
     1 the matrix is centred (`recsys.kernels.gram.dense.centred_gram`), and `offsets_` holds what was
     subtracted.
+
+    Parameters
+    ----------
+    regularization : float ≥ 0
+        λ_p of (10.2).
+    recency : float ≥ 0
+        As in `cf-komd`.
     """
 
     together_: Any
@@ -66,7 +74,7 @@ class KernelRanker(Ranker):
     def _reads_times(self) -> bool:
         return self.recency > 0 and self.regularization > 0
 
-    def _omega(self, rows: sp.csr_matrix, times: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    def _omega(self, rows: sp.csr_matrix, times: Times) -> NDArray[np.float64]:
         """Return ω of each interaction; its ridge is λ_p/ω. Return ones where λ_p is 0."""
         if not self._reads_times():
             return np.ones(rows.nnz)
@@ -286,10 +294,23 @@ class MarginRanker(KernelRanker):
     With a centred kernel K' = K − tᵢ − tⱼ a user's scores are those of K less one number, Σ αᵢtᵢ less
     the mean of t over the items that q averages: weights and order are the same, and the items at the
     top keep their digits.
+
+    Parameters
+    ----------
+    q : "exact" or "mean"
+        As in `cf-komd`.
+    unrated : "kernel" or "mean"
+        As in `cf-komd`.
     """
 
     q: str = "exact"
     unrated: str | None = "kernel"
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("q", self.q, ("exact", "mean"))
+        if self.unrated is not type(self).unrated:  # None is the default of some
+            check_choice("unrated", self.unrated, ("kernel", "mean"))
 
     def _imputes(self) -> bool:
         """Return whether a cold item scores as the mean of the others."""
@@ -322,7 +343,7 @@ class MarginRanker(KernelRanker):
         self._check_fitted()
         rows = clean_matrix(user_items, n_items=self.n_items_)
         alpha, residuals = self._solve(rows, self._times_of_rows(None, rows, times))
-        return sp.csr_matrix((alpha, rows.indices, rows.indptr), rows.shape), residuals
+        return entries_of(rows, alpha), residuals
 
     def signed_weights(self, user_items: Any, times: Any = None) -> NDArray[np.float64]:
         """Return yᵢαᵢ of all items, (users, items) float64: α of liked items less 1 over the items of q.
@@ -335,13 +356,13 @@ class MarginRanker(KernelRanker):
         alpha, _ = self._solve(rows, self._times_of_rows(None, rows, times))
         lengths = np.diff(rows.indptr)
         out = np.repeat(-self._share(lengths)[:, None], self.n_items_, axis=1)
-        liked = np.repeat(np.arange(rows.shape[0]), lengths), rows.indices
+        liked = owners(rows), rows.indices
         out[liked] = alpha + (out[liked] if self.q == "mean" else 0.0)
         out[lengths == 0] = 0.0
         return out
 
     def _solve(
-        self, rows: sp.csr_matrix, times: NDArray[np.float64] | None
+        self, rows: sp.csr_matrix, times: Times
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         offsets = self._offsets()
         q_all = np.zeros(self.n_items_) if offsets is None else -offsets
@@ -350,9 +371,7 @@ class MarginRanker(KernelRanker):
             *self._gram.solve(rows, self.row_sums_, q_all, self.q == "exact", ridge, omega)
         )
 
-    def _fold_in_scores(
-        self, rows: sp.csr_matrix, times: NDArray[np.float64] | None = None
-    ) -> NDArray[np.floating]:
+    def _fold_in_scores(self, rows: sp.csr_matrix, times: Times = None) -> NDArray[np.floating]:
         return self._summed(rows, *self._sums(rows, times))
 
     def _summed(
@@ -369,7 +388,7 @@ class MarginRanker(KernelRanker):
         return out
 
     def _sums(
-        self, rows: sp.csr_matrix, times: NDArray[np.float64] | None
+        self, rows: sp.csr_matrix, times: Times
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return how often the liked items' rows count in each score, and the sums of all rows.
 
@@ -389,9 +408,8 @@ class MarginRanker(KernelRanker):
 
     def _fill_best(
         self,
-        userids: NDArray[np.int64] | None,
         rows: sp.csr_matrix,
-        times: NDArray[np.float64] | None,
+        times: Times,
         skip_liked: bool,
         mask: NDArray[np.uint8],
         ids: NDArray[np.int32],
@@ -414,28 +432,13 @@ class MarginRanker(KernelRanker):
         others = self.n_items_ - (lengths if self.q == "exact" else 0 * lengths)
         return np.divide(1.0, others, out=np.zeros(len(lengths)), where=others > 0)
 
-    def _explain(
-        self, userid: int, row: sp.csr_matrix, item: int, times: NDArray[np.float64] | None = None
-    ) -> tuple[float, NDArray[np.float64]]:
-        return self._explain_items(userid, row, np.array([item]), times)[0]
-
     def _explain_items(  # type: ignore[override]
-        self,
-        userid: int,
-        row: sp.csr_matrix,
-        items: NDArray[np.int64],
-        times: NDArray[np.float64] | None = None,
-    ) -> list[tuple[float, NDArray[np.float64]]]:
+        self, userid: int, row: sp.csr_matrix, items: NDArray[np.int64], times: Times = None
+    ) -> list[Shares]:
         alpha, _ = self._solve(row, times)
         return [self._shares(row, alpha, item, times) for item in items.tolist()]
 
-    def _shares(
-        self,
-        row: sp.csr_matrix,
-        alpha: NDArray[np.float64],
-        item: int,
-        times: NDArray[np.float64] | None,
-    ) -> tuple[float, NDArray[np.float64]]:
+    def _shares(self, row: sp.csr_matrix, alpha: NDArray[np.float64], item: int, times: Times) -> Shares:
         """Share αᵢ(Kᵢⱼ − qⱼ) of liked item i in item j's score, α held fixed."""
         if self._imputes() and self.popularity_[item] == 0:
             score = self._fold_in_scores(row, times)[0, item]

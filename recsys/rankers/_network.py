@@ -36,11 +36,6 @@ class NetworkRanker(PairTerms):
         Pairs of a step.
     learning_rate : float > 0
         Of the products' factors; the network's weights have 0.001.
-    neg_prop : int ≥ 1
-        Items not liked that are drawn for each liked one.
-    iterations : int ≥ 1
-        Passes over the pairs.
-    random_state : int ≥ 0
     degree : int in 2…4
         Highest order of the products.
     """
@@ -71,10 +66,6 @@ class NetworkRanker(PairTerms):
         check_integer("layers", self.layers, 0, MOST_LAYERS)
         check_real("dropout", self.dropout, 0.0, 0.99)
         check_real("learning_rate", self.learning_rate, 0.0, open_low=True)
-
-    def _model(self, **common: Any) -> Any:
-        """Return the unfitted link predictor."""
-        raise NotImplementedError
 
     def _coefficients(self, order: int) -> NDArray[np.float64]:
         """Return the weights of A^t(a)·A^(order−t)(b), t = 0…order, in the products of an order."""

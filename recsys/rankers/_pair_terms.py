@@ -26,6 +26,13 @@ class PairTerms(FeatureRanker):
     whole_: list[bool]
     lefts_: list[Factors]
     item_vectors_: NDArray[np.float32]
+    link: ClassVar[str]  # the link predictor of `recsys.links` that learns the terms
+
+    def _model(self, **params: Any) -> Any:
+        """Return the unfitted link predictor."""
+        import recsys.links  # late: it imports scikit-learn
+
+        return getattr(recsys.links, self.link)(**params)
 
     def _keep(self, terms: list[PairTerm]) -> None:
         """Keep the row side of the terms."""
@@ -68,29 +75,13 @@ class PairTerms(FeatureRanker):
 
 
 class PairTermRanker(ExplainedRanker, PairTerms, HistoryRanker):
-    """A ranker whose scores are sums of products of up to `degree` features of history and item.
-
-    Parameters
-    ----------
-    factors : int ≥ 1
-        Rank.
-    regularization : float ≥ 0
-    neg_prop : int ≥ 1
-        Items not liked that are drawn for each liked one.
-    iterations : int ≥ 1
-        Passes over the pairs.
-    random_state : int ≥ 0
-    """
+    """A ranker whose scores are sums of products of up to `degree` features of history and item."""
 
     factors: int
     regularization: float
     iterations: int
     random_state: int
     search_space: ClassVar[dict[str, Any]] = SEARCHED
-
-    def _model(self, **common: Any) -> Any:
-        """Return the unfitted link predictor that learns the terms."""
-        raise NotImplementedError
 
     def _learn(self, liked: sp.csr_matrix) -> None:
         found = self._training_pairs(liked)

@@ -18,26 +18,9 @@ def by_likes(
 ) -> NDArray[np.float32]:  # fmt: skip
     """Return Σ_d coefficients[d]·x P^(d+1) for each row x, P = S RᵀWR S by products with R alone.
 
-    A row gets the same bits alone, in a batch, or on any number of threads.
-
-    Parameters
-    ----------
-    rows : (n, items) CSR
-        Which items each row has.
-    votes : (nnz,) float64
-        Their values, aligned with rows.indices.
-    liked : (users, items) CSR
-        The pattern of R.
-    per_user : (users,) float64
-        The diagonal of W.
-    per_item : (items,) float64
-        The diagonal of S.
-    coefficients : (degree,) float64
-        Of P, P², …
-
-    Returns
-    -------
-    (n, items) float32
+    A row gets the same bits alone, in a batch, or on any number of threads. `votes` are the rows'
+    values, aligned with rows.indices; `liked` is the pattern of R, `per_user` and `per_item` are the
+    diagonals of W and S.
     """
     out = np.empty(rows.shape, dtype=np.float32)
     arrays = (

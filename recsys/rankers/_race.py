@@ -80,11 +80,6 @@ class Race:
     continues, at least `KEPT`: first the parts of the best blend of a sample, then the others by the
     criterion. As soon as there is time for all that are left, or a larger sample would take too much of
     it, they are fitted on everything, in this order.
-
-    Parameters
-    ----------
-    task : Task
-    clock : Clock
     """
 
     def __init__(self, task: Task, clock: Clock) -> None:

@@ -25,47 +25,27 @@ from recsys.kernels.gram.counts import columns, renumbered, sort_touched
 from recsys.kernels.gram.rows import ItemRows, without_pairs
 from recsys.kernels.gram.structured import LOOKUP, StructuredGram, fill_lookup, levels, search, value_of
 from recsys.kernels.plans import LINEAR
-from recsys.optim.simplex_qp import TOLERANCE
-from recsys.rankers._margin_programs import MAX_STEPS, solve_one
-from recsys.rankers._structured_view import begin_block, end_block
-from recsys.utils.memory import check_memory
+from recsys.rankers._margin_programs import solve_one
+from recsys.rankers._structured_view import begin_block, end_block, solve_programs
+from recsys.utils.sparse import owners
 
 HEAD = 4096  # largest number of popular items whose pairs are kept
 BLOCK_BYTES = 64_000_000  # bytes of the sums of a block of users
 
 
 class Likes(NamedTuple):
-    """The interactions by row and by item; items are numbered by position, popular ones first.
-
-    Attributes
-    ----------
-    indptr, indices : (rows + 1,), (interactions,)
-        Positions of the items in each row, ascending.
-    item_ptr, item_rows : (items + 1,), (interactions,)
-        Rows of each position, ascending.
-    votes : (rows,) float64
-        Weight of each row.
-    weighed : bool
-        Whether the weights differ. Sums of weights are then rounded to float32, as where they are
-        stored.
-    """
+    """The interactions by row and by item; items are numbered by position, popular ones first."""
 
     indptr: Any
-    indices: Any
+    indices: Any  # positions of the items in each row, ascending
     item_ptr: Any
-    item_rows: Any
-    votes: Any
-    weighed: bool
+    item_rows: Any  # rows of each position, ascending
+    votes: Any  # weight of each row
+    weighed: bool  # whether weights differ: their sums are then rounded to float32, as where stored
 
 
 class RowView:
-    """A Gram matrix whose entries are computed from the interactions on demand.
-
-    Parameters
-    ----------
-    counts : ItemRows
-    kernel : Kernel
-    """
+    """A Gram matrix whose entries are computed from the interactions on demand."""
 
     def __init__(self, counts: ItemRows, kernel: Kernel) -> None:
         # Classes of popularity, the table of pairs without a common user, and the diagonal.
@@ -108,35 +88,31 @@ class RowView:
         return self._sums[self.place]
 
     def rows(self, ids: NDArray[np.int64]) -> NDArray[np.floating]:
-        """Return complete rows of K for these items."""
         at = self.place[np.asarray(ids)]
         out = np.empty((len(at), len(self.place)), dtype=self.dtype)
         over_rows(len(at), _rows, self.arrays, self.likes, at, self.order, out)
         return out
 
     def entries(self, rows: NDArray[np.int32], item: int) -> NDArray[np.float64]:
-        """Return the entries of K between some items and one item."""
         out = np.empty(len(rows))
         _entries(self.arrays, self.likes, self.place[rows], self.place[item], out)
         return out
 
     def weighted(
-        self, rows: sp.csr_matrix, weights: NDArray[np.float64], offset: Any = None, scale: Any = None
+        self, rows: sp.csr_matrix, weights: NDArray[Any], offset: NDArray[Any], scale: NDArray[Any]
     ) -> NDArray[np.floating]:
-        """Return weighted sums of rows of K, (users, items)."""
         users, m = rows.shape
         out = np.empty((users, m), dtype=self.dtype)
-        offset = np.zeros(m) if offset is None else offset
-        scale = np.zeros(users) if scale is None else scale
-        offset = offset[self.order]
         places, indptr = self.place[rows.indices], rows.indptr.astype(np.int64)
-        shared = (self.arrays, self.likes, self.order, indptr, places, weights, offset, scale, out)
+        shared = (
+            self.arrays, self.likes, self.order, indptr, places, weights, offset[self.order], scale, out,
+        )  # fmt: skip
         if self.arrays.code == LINEAR:
             over_rows(users, _linear_scores, *shared)
             return out
         # Sort by item within each block of users, so that each row is counted once for all of them.
         width = max(1, min(BLOCK_BYTES // (8 * m), -(-users // 2)))
-        owner = np.repeat(np.arange(users), np.diff(indptr))
+        owner = owners(rows)
         by_item = np.lexsort((owner, rows.indices, owner // width))
         blocks = -(-users // width)
         edges = np.searchsorted(owner[by_item] // width, np.arange(blocks + 1))
@@ -147,18 +123,8 @@ class RowView:
         self, rows: sp.csr_matrix, row_sums: NDArray[np.float64], q_all: NDArray[np.float64],
         exact: bool, ridge: float, omega: NDArray[np.float64],
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # fmt: skip
-        """Return the weights α and the residuals of the rows' programs."""
-        lengths = np.diff(rows.indptr)
-        longest = int(lengths.max(initial=1))
-        check_memory(8 * longest**2, f"the program of a user with {longest:,} items")
-        alpha, residuals = np.empty(rows.nnz), np.zeros(rows.shape[0])
-        shared = (
-            np.argsort(-lengths, kind="stable"), rows.indptr, rows.indices, self.place[rows.indices],
-            self.arrays, self.likes, row_sums, q_all, exact, ridge, omega, TOLERANCE, MAX_STEPS, longest,
-            alpha, residuals,
-        )  # fmt: skip
-        over_rows(rows.shape[0], _programs, *shared)
-        return alpha, residuals
+        view = self.place, self.arrays, self.likes
+        return solve_programs(_programs, rows, *view, row_sums, q_all, exact, ridge, omega)
 
 
 def head_size(likes: int, items: int) -> int:

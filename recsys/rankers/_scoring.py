@@ -26,21 +26,9 @@ def weighted_rows(
     offset: NDArray[np.float64] | None = None,
     scale: NDArray[np.float64] | None = None,
 ) -> NDArray[Any]:
-    """Return Σ_j weights[u,j]·matrix[j,:] − scale[u]·offset[:] for each row u.
+    """Return Σ_j weights[u,j]·matrix[j,:] − scale[u]·offset[:] for each row u, in the matrix' dtype.
 
-    Parameters
-    ----------
-    rows : (users, items) CSR
-        Which rows of `matrix` each user sums.
-    weights : (nnz,) float64
-        Aligned with rows.indices.
-    matrix : (items, items) float32 or float64, C order
-    offset : (items,) float64, optional
-    scale : (users,) float64, optional
-
-    Returns
-    -------
-    (users, items), the matrix' dtype
+    `weights`, (nnz,), are aligned with rows.indices; the matrix is float32 or float64, in C order.
     """
     users, m = rows.shape[0], matrix.shape[1]
     out = np.empty((users, m), dtype=matrix.dtype)

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from recsys._jit import SUMS, in_parts, jit, parallel
 from recsys.kernels.gram.counts import cooccurrence
 from recsys.rankers._eigenvalue import largest_eigenvalue
-from recsys.utils.sparse import binary, owners
+from recsys.utils.sparse import binary, owners, row_votes
 
 DENSE = 0.25  # of all pairs; above it matrix products are faster
 ROWS = 1024
@@ -20,20 +20,13 @@ USERS = 0.8  # between all interactions alike (0) and all users alike (1); from 
 
 
 def sharpen(weights: sp.csr_matrix, liked: sp.csr_matrix, amount: float) -> None:
-    """Take `amount`·W·P off W where W has entries, in place.
+    """Take `amount`·W·P off W, (items, items) float32 CSR, where W has entries, in place.
 
     P = D^−½ RᵀU^−0.8 R D^−½ over its largest eigenvalue, D and U the items' and users' numbers of
     interactions: the smoothing of scores over the graph. No product W·P is ever formed.
-
-    Parameters
-    ----------
-    weights : (items, items) float32 CSR
-    liked : (users, items) CSR
-    amount : float
     """
-    lengths = np.maximum(np.diff(liked.indptr), 1).astype(np.float64)
     sizes = np.maximum(np.bincount(liked.indices, minlength=liked.shape[1]), 1)
-    scale, per_user = sizes.astype(np.float64) ** -0.5, lengths**-USERS
+    scale, per_user = sizes.astype(np.float64) ** -0.5, row_votes(liked, USERS)
     ones = binary(liked)
     amount = amount / largest_eigenvalue(
         lambda v: scale * (ones.T @ (per_user * (ones @ (scale * v)))), np.sqrt(1.0 / scale)

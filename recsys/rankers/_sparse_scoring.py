@@ -14,18 +14,9 @@ from recsys.utils.topn import offer, put_in_order
 def sparse_sums(
     rows: sp.csr_matrix, votes: NDArray[np.float64], weights: sp.csr_matrix
 ) -> NDArray[np.float32]:
-    """Return Σ_i votes[u, i]·weights[i, :] for each row u, summed in float64 in index order.
+    """Return Σ_i votes[u, i]·weights[i, :] for each row u, summed in float64 in index order: float32.
 
-    Parameters
-    ----------
-    rows : (users, n) CSR
-    votes : (nnz,) float64
-        Aligned with rows.indices.
-    weights : (n, items) float32 CSR
-
-    Returns
-    -------
-    (users, items) float32
+    `votes`, (nnz,), are aligned with rows.indices; `weights` are float32 CSR.
     """
     out = np.empty((rows.shape[0], weights.shape[1]), dtype=np.float32)
     arrays = (rows.indptr, rows.indices, votes, weights.indptr, weights.indices, weights.data, out)

@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 
 from recsys._jit import jit
 from recsys.errors import InputError
-from recsys.rankers.base import Ranker, expect
-from recsys.rankers.registry import make_ranker
+from recsys.rankers.base import Ranker, Shares, Times, expect
+from recsys.rankers.registry import ranker_of
 from recsys.utils.spec import parse_spec
-
-Times = NDArray[np.float64] | None  # of rows' interactions, aligned with their indices
 
 
 class StandardisedSum(Ranker):
@@ -95,14 +93,9 @@ class StandardisedSum(Ranker):
             add_standardised(out, block, float(weight))
         return out
 
-    def _explain(
-        self, userid: int, row: sp.csr_matrix, item: int, times: Times = None
-    ) -> tuple[float, NDArray[np.float64]]:
-        return self._explain_items(userid, row, np.array([item]), times)[0]
-
     def _explain_items(  # type: ignore[override]
         self, userid: int, row: sp.csr_matrix, items: NDArray[np.int64], times: Times = None
-    ) -> list[tuple[float, NDArray[np.float64]]]:
+    ) -> list[Shares]:
         scores = self._fold_in_scores(row, times)[0, items].astype(float).tolist()
         shares = np.zeros((len(items), row.nnz))
         for part, weight in zip(self.parts_, self.part_weights_, strict=True):
@@ -128,8 +121,7 @@ def fitted(
     item_features: sp.csr_matrix | None = None,
 ) -> Ranker:
     """Return the ranker of a specification, fitted; item features go to rankers of described data."""
-    name, params = parse_spec(spec)
-    ranker = make_ranker(name, **params)
+    ranker = ranker_of(spec)
     if not any(candidate.described for candidate in ranker.candidates):
         item_features = None
     return ranker.fit(liked, show_progress=False, times=times, item_features=item_features)

@@ -34,37 +34,18 @@ BANNED = 2
 
 
 class Bounds(NamedTuple):
-    """Bounds on the scores of the items beyond the head, by block of positions.
+    """Bounds on the scores of the items beyond the head, by block of positions."""
 
-    Attributes
-    ----------
-    edges : (blocks + 1,) int64
-        First place of each block.
-    block : (items,) int32
-        Block of each position beyond the head.
-    part : (bounded, blocks + 1) int64
-        Where each block begins in the row of one of the most popular items.
-    peak, least : (bounded, blocks), (bounded,) float64
-        Largest correction of each such row in each block, at least 0; least of all beyond the head, at
-        most 0.
-    group_ptr, group_class, group_least
-        The classes of items in each block, and the least offset among them.
-    offset : (items,) float64
-        By position.
-    offset_most : float
-        Its largest magnitude.
-    """
-
-    edges: Any
-    block: Any
-    part: Any
-    peak: Any
-    least: Any
-    group_ptr: Any
+    edges: Any  # first position of each block
+    block: Any  # of each position beyond the head
+    part: Any  # where each block begins in the row of one of the most popular items
+    peak: Any  # largest correction of each such row in each block, at least 0
+    least: Any  # least of all beyond the head, at most 0
+    group_ptr: Any  # the classes of items in each block, and the least offset among them
     group_class: Any
     group_least: Any
-    offset: Any
-    offset_most: float
+    offset: Any  # by position
+    offset_most: float  # its largest magnitude
 
 
 def bounds_of(gram: StructuredGram, offset: NDArray[np.float64]) -> Bounds:

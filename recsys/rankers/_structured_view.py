@@ -31,21 +31,16 @@ class StructuredView:
         self._bounds: tuple[NDArray[np.float64], Bounds] | None = None
 
     def rows(self, ids: NDArray[np.int64]) -> NDArray[np.floating]:
-        """Return whole rows."""
         return self.gram.rows(ids)
 
     def entries(self, rows: NDArray[np.int32], item: int) -> NDArray[np.float64]:
-        """Return the values between some items and one."""
         return self.gram.sub(rows, [item])[:, 0]
 
     def weighted(
-        self, rows: sp.csr_matrix, weights: NDArray[np.float64], offset: Any = None, scale: Any = None
+        self, rows: sp.csr_matrix, weights: NDArray[Any], offset: NDArray[Any], scale: NDArray[Any]
     ) -> NDArray[np.floating]:
-        """Return weighted sums of rows."""
         users, m = rows.shape
         out = np.empty((users, m), dtype=self.gram.dtype)
-        offset = np.zeros(m) if offset is None else offset
-        scale = np.zeros(users) if scale is None else scale
         shared = (
             self.gram.arrays, self.gram.order, rows.indptr, self.gram.place[rows.indices], weights,
             offset[self.gram.order], scale, out,
@@ -57,18 +52,8 @@ class StructuredView:
         self, rows: sp.csr_matrix, row_sums: NDArray[np.float64], q_all: NDArray[np.float64],
         exact: bool, ridge: float, omega: NDArray[np.float64],
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # fmt: skip
-        """Return weights and residuals of the rows' programs."""
-        lengths = np.diff(rows.indptr)
-        longest = int(lengths.max(initial=1))
-        check_memory(8 * longest**2, f"the program of a user with {longest:,} items")
-        alpha, residuals = np.empty(rows.nnz), np.zeros(rows.shape[0])
-        shared = (
-            np.argsort(-lengths, kind="stable"), rows.indptr, rows.indices,
-            self.gram.place[rows.indices], self.gram.arrays, row_sums, q_all, exact, ridge, omega,
-            TOLERANCE, MAX_STEPS, longest, alpha, residuals,
-        )  # fmt: skip
-        over_rows(rows.shape[0], _programs, *shared)
-        return alpha, residuals
+        view = self.gram.place, self.gram.arrays
+        return solve_programs(_programs, rows, *view, row_sums, q_all, exact, ridge, omega)
 
     def top(
         self,
@@ -88,6 +73,22 @@ class StructuredView:
         if self._bounds is None or self._bounds[0] is not offset:
             self._bounds = offset, bounds_of(self.gram, offset)
         fill_best(self.gram, self._bounds[1], rows, weights, scale, skip_liked, mask, ids, best)
+
+
+def solve_programs(
+    programs: Any, rows: sp.csr_matrix, place: NDArray[np.int32], *given: Any
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return weights and residuals of the rows' programs; `place` is the position of each item."""
+    lengths = np.diff(rows.indptr)
+    longest = int(lengths.max(initial=1))
+    check_memory(8 * longest**2, f"the program of a user with {longest:,} items")
+    alpha, residuals = np.empty(rows.nnz), np.zeros(rows.shape[0])
+    shared = (
+        np.argsort(-lengths, kind="stable"), rows.indptr, rows.indices, place[rows.indices], *given,
+        TOLERANCE, MAX_STEPS, longest, alpha, residuals,
+    )  # fmt: skip
+    over_rows(rows.shape[0], programs, *shared)
+    return alpha, residuals
 
 
 # ---- kernels

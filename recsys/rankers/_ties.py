@@ -26,35 +26,19 @@ MOST_RANKS = 2**27  # a quarter of the way to the next float32: beyond, rounding
 
 
 class TieOrder(NamedTuple):
-    """In which order a prior puts items of equal scores.
+    """In which order a prior puts items of equal scores."""
 
-    Attributes
-    ----------
-    popularity : (items,) float32
-        What it was made of.
-    order, place : (items,) int32
-        The items, those of the highest prior first and equal ones by index, and where each comes in it.
-    rank : (items,) float64
-        How many different values of the prior are below an item's.
-    """
-
-    popularity: NDArray[np.float32]
-    order: NDArray[np.int32]
-    place: NDArray[np.int32]
-    rank: NDArray[np.float64]
+    popularity: NDArray[np.float32]  # what it was made of, (items,)
+    order: NDArray[np.int32]  # the items, those of the highest prior first and equal ones by index
+    place: NDArray[np.int32]  # where each comes in it
+    rank: NDArray[np.float64]  # how many different values of the prior are below an item's
 
 
 UNORDERED = TieOrder(np.zeros(0, np.float32), np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0))
 
 
 def check_ties(given: str | None) -> None:
-    """Refuse an unknown value of the parameter `ties`.
-
-    Raises
-    ------
-    InputError
-        If it is neither None nor among `PRIORS`.
-    """
+    """Refuse a value of the parameter `ties` that is neither None nor among `PRIORS`."""
     if given is not None and (not isinstance(given, str) or given not in PRIORS):
         raise InputError(f"ties must be one of {', '.join(PRIORS)}, or none for no order, not {given!r}")
 
@@ -74,16 +58,7 @@ def tie_order(popularity: NDArray[np.float32]) -> TieOrder:
 def break_ties(scores: NDArray[np.floating], ties: TieOrder) -> NDArray[np.float64]:
     """Return float64 scores of which equal ones are in the order of the prior.
 
-    Parameters
-    ----------
-    scores : (users, items) float32
-    ties : TieOrder
-        Of the items.
-
-    Returns
-    -------
-    (users, items) float64
-        Rounded to float32 they are `scores`.
+    Rounded to float32 they are the given ones.
     """
     assert scores.dtype == np.float32  # float64 has no bits left
     out = scores.astype(np.float64)

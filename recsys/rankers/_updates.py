@@ -12,7 +12,7 @@ from recsys.errors import CapabilityError, InputError, counted
 from recsys.rankers.base import Ranker, checked_times, expect
 from recsys.utils.digests import row_digests
 from recsys.utils.recency import aligned
-from recsys.utils.sparse import binary, with_rows
+from recsys.utils.sparse import binary, enlarged, entries_of, masked, with_rows
 from recsys.utils.validation import MOST as MOST_ITEMS
 from recsys.utils.validation import check_ids, check_integer, check_real, clean_matrix
 
@@ -120,13 +120,10 @@ class Updatable(Ranker):
         self.check_updates()
         items = self.n_items_ + check_integer("count", count, 1, MOST_ITEMS - self.n_items_)
         popularity = np.concatenate([self.popularity_, np.zeros(items - self.n_items_, np.float32)])
-        times = self.times_
-        if times is not None:
-            times = sp.csr_matrix((times.data, times.indices, times.indptr), (self.n_users_, items))
         self._extend(items)
         self.n_items_, self.popularity_ = items, popularity
-        if times is not None:
-            self.times_ = times
+        if self.times_ is not None:
+            self.times_ = enlarged(self.times_, (self.n_users_, items))
         return self
 
     def forget_before(self, time: float, user_items: Any, times: Any) -> Self:
@@ -155,11 +152,10 @@ class Updatable(Ranker):
         everybody = np.arange(self.n_users_)
         self._check_rows(everybody, rows)
         kept = given >= time
-        indptr = np.concatenate(([0], np.cumsum(kept)))[rows.indptr].astype(rows.indptr.dtype)
-        left = sp.csr_matrix((rows.data[kept], rows.indices[kept], indptr), rows.shape)
+        left = masked(rows, kept)
         changed = np.flatnonzero(np.diff(left.indptr) < np.diff(rows.indptr))
         after = left[changed]
-        when = sp.csr_matrix((given[kept], left.indices, left.indptr), left.shape)[changed].data
+        when = entries_of(left, given[kept])[changed].data
         self._change(changed, rows[changed], after, when if self.times_ is not None else None)
         return self
 
@@ -180,14 +176,10 @@ class Updatable(Ranker):
     # What a ranker writes
 
     def _change_rows(self, taken: sp.csr_matrix, added: sp.csr_matrix, users: int) -> None:
-        """Take rows out and add others.
+        """Take rows out and add others, (changed users, items) float32 ones: each whole row.
 
-        Parameters
-        ----------
-        taken, added : (changed users, items) CSR
-            float32 ones, canonical: the whole row of each before and after; empty before for new users.
-        users : int
-            `n_users_` afterwards; it and `popularity_` are still the old ones.
+        Rows of new users are empty before. `users` is `n_users_` afterwards; it and `popularity_` are
+        still the old ones.
         """
         raise NotImplementedError
 
@@ -252,15 +244,9 @@ class Updatable(Ranker):
         """Return the times of all interactions after some rows changed; None where none are known."""
         if when is None and self.times_ is None:
             return None
-        old = self.times_
-        if old is None:
-            old = sp.csr_matrix((self.n_users_, self.n_items_))
-        old = sp.csr_matrix(
-            (old.data, old.indices, np.pad(old.indptr, (0, n_users - self.n_users_), "edge")),
-            (n_users, self.n_items_),
-        )
-        new = np.zeros(after.nnz) if when is None else when
-        return with_rows(old, users, sp.csr_matrix((new, after.indices, after.indptr), after.shape))
+        shape = (n_users, self.n_items_)
+        old = sp.csr_matrix(shape) if self.times_ is None else enlarged(self.times_, shape)
+        return with_rows(old, users, entries_of(after, np.zeros(after.nnz) if when is None else when))
 
     def _check_state(self) -> None:
         super()._check_state()

@@ -30,15 +30,9 @@ def find_weights(
 
     The candidate that is best alone begins. Each step adds the candidate, with the weight of `GRID`,
     that raises the criterion most, while it rises by `LEAST`; then weights are multiplied and divided by
-    `FACTORS`, and parts left out, while that raises it or costs next to nothing.
-
-    Parameters
-    ----------
-    held : HeldOut
-    rounds : int ≥ 1
-        Additions at most, the first among them.
-    enough : callable
-        Asked before each step: True ends the search.
+    `FACTORS`, and parts left out, while that raises it or costs next to nothing. There are at most
+    `rounds` additions, the first among them; `enough` is asked before each step, and True ends the
+    search.
     """
     names = list(held.scores)
     nothing = np.zeros(len(held.worth), dtype=np.float32)

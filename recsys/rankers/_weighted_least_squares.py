@@ -16,24 +16,11 @@ def least_squares(
     ridges: NDArray[np.float64],
     num_threads: int = 0,
 ) -> NDArray[np.float32]:
-    """Return argmin over x of Σ_i c_ui(p_ui − x·y_i)² + ridges[u]·‖x‖², for each row u.
+    """Return argmin over x of Σ_i c_ui(p_ui − x·y_i)² + ridges[u]·‖x‖², for each row u, as float32.
 
-    Stored entries have p = 1 and the confidence stored, all others p = 0 and c = 1. Each row is solved
-    exactly, in float64, by a Cholesky factor of its own: the bits do not depend on the threads.
-
-    Parameters
-    ----------
-    confidences : (rows, others) CSR
-    others : (others, factors) float32
-        y of each column.
-    ridges : (rows,) float64, above 0
-    num_threads : int
-        0 is all.
-
-    Returns
-    -------
-    (rows, factors) float32
-        0 of a row without an entry.
+    Stored entries have p = 1 and the confidence stored, all others p = 0 and c = 1; `others` are y of
+    each column. Each row is solved exactly, in float64, by a Cholesky factor of its own: the bits do not
+    depend on the threads. A row without an entry has 0. `num_threads` 0 is all.
     """
     Y = others.astype(np.float64)
     with threadpool_limits(limits=1, user_api="blas"):

@@ -14,13 +14,7 @@ from recsys.utils.sparse import owners
 
 
 def parse_windows(given: Any) -> list[int]:
-    """Return the lengths that text such as "10-30-100" names; none for None.
-
-    Raises
-    ------
-    InputError
-        If it is no list of different integers from 2 on.
-    """
+    """Return the lengths, integers from 2 on, that text such as "10-30-100" names; none for None."""
     if given is None:
         return []
     parts = str(given).split("-")
@@ -35,22 +29,12 @@ def parse_windows(given: Any) -> list[int]:
 def window_rows(
     liked: sp.csr_matrix, times: NDArray[np.float64] | None, lengths: list[int]
 ) -> sp.csr_matrix:
-    """Return whole profiles and, beneath, their windows of each of these lengths.
+    """Return whole profiles and, beneath, their windows of each of these lengths: CSR of ones.
 
     A window of length L holds the interactions with kL to (k + 1)L − 1 newer ones: windows are counted
     from the newest interaction, interactions of one time are never parted, and the oldest window may be
-    shorter. A profile that is one window is there as the whole profile only.
-
-    Parameters
-    ----------
-    liked : (users, items) CSR of ones
-    times : (nnz,) float64, optional
-        Aligned with liked.indices; without them there are no windows.
-    lengths : list of int ≥ 1
-
-    Returns
-    -------
-    (users + windows, items) CSR of ones
+    shorter. A profile that is one window is there as the whole profile only. Without times, (nnz,),
+    there are no windows.
     """
     if times is None or not lengths:
         return liked

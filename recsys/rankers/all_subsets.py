@@ -13,28 +13,22 @@ from recsys.rankers._history import Factors, HistoryRanker
 from recsys.rankers._pair_terms import HISTORY_LOSSES, SEARCHED
 from recsys.rankers.base import expect
 from recsys.rankers.registry import RANKERS
+from recsys.utils.docstrings import documented
 from recsys.utils.validation import check_choice, check_real
 
 
 @RANKERS.add("all-subsets")
+@documented
 @dataclass(eq=False)
 class AllSubsetsRanker(HistoryRanker):
     """The all-subsets model on history and item: Σ_s Π_j(1 + p_js a_j)·Π_i(1 + q_is b_i).
 
     Parameters
     ----------
-    factors : int ≥ 1
-        Rank.
-    regularization : float ≥ 0
     loss : "logistic", "bpr" or "auc"
         Of pairs of history and item alone, or of a liked one against one that is not.
-    neg_prop : int ≥ 1
-        Items not liked that are drawn for each liked one.
-    iterations : int ≥ 1
-        Passes over the pairs.
     learning_rate : float > 0
         Of AdaGrad.
-    random_state : int ≥ 0
 
     Examples
     --------

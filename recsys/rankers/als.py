@@ -118,12 +118,12 @@ class ALS(ImplicitFactors):
         rng = np.random.default_rng(self.random_state)
         deviation = START / np.sqrt(self.factors)
         Y = rng.normal(0.0, deviation, (items, self.factors)).astype(np.float32)
-        told = self._told(callback)
+        reporting = self._reporting(callback)
         for iteration in range(self.iterations):
             start = time.perf_counter()
             X = least_squares(by_user, Y, ridges[0], self.num_threads)
             Y = least_squares(by_item, X, ridges[1], self.num_threads)
-            told(iteration, time.perf_counter() - start, None)
+            reporting(iteration, time.perf_counter() - start, None)
         if not (np.isfinite(X).all() and np.isfinite(Y).all()):
             raise FitError("als diverged: raise regularization")
         self.user_factors_, self.item_factors_ = X, Y

@@ -20,7 +20,7 @@ from recsys.rankers._weight_search import criterion, find_weights
 from recsys.rankers.base import DENSE_ITEMS, Ranker
 from recsys.rankers.registry import RANKERS, list_rankers
 from recsys.utils.attempts import Dropped, attempt
-from recsys.utils.sparse import owners
+from recsys.utils.sparse import binary, masked
 from recsys.utils.validation import check_choice, check_integer, check_real
 
 CELLS = 24_000_000  # held-out users × items: what the scores of a candidate may hold
@@ -131,7 +131,8 @@ class Auto(StandardisedSum):
         specs = tried(liked.shape[1], liked.nnz, times is not None, described)
         clock = Clock(self.budget, len(specs) + AFTERWARDS, self.processor_budget)
         hidden, held = self._hidden(liked, None if times is None else times.data)
-        train, test = _part(liked, ~hidden), _part(liked, hidden)[held]
+        ones = binary(liked, np.float32)
+        train, test = masked(ones, ~hidden), masked(ones, hidden)[held]
         if len(held) == 0:
             self.validation_, self.dropped_ = {}, {}
             for spec in ALONE:
@@ -141,7 +142,7 @@ class Auto(StandardisedSum):
                     return
                 self.dropped_[spec] = f"{NOT_FITTED}: {part.reason}"
             raise _nothing_fitted(self.dropped_)
-        known = None if times is None else _part(liked, ~hidden, times.data)
+        known = None if times is None else masked(times, ~hidden)
         task = Task(train, known, held, test, self.random_state, self.ties, item_features)
         limited = np.isfinite(clock.budget)
         found = Race(task, clock).run(specs) if limited else run_all(task, specs, clock)
@@ -252,14 +253,6 @@ def _change(value: float, reference: float) -> str:
 def _nothing_fitted(dropped: dict[str, str]) -> FitError:
     told = "; ".join(f"{spec}: {why}" for spec, why in dropped.items())
     return FitError(f"no candidate of auto could be fitted: {told}")
-
-
-def _part(
-    liked: sp.csr_matrix, mask: NDArray[np.bool_], values: NDArray[np.float64] | None = None
-) -> sp.csr_matrix:
-    """Return some of the interactions, with ones or values."""
-    data = np.ones(int(mask.sum()), dtype=np.float32) if values is None else values[mask]
-    return sp.csr_matrix((data, (owners(liked)[mask], liked.indices[mask])), liked.shape)
 
 
 def tried(items: int, likes: int, timed: bool = False, described: bool = False) -> list[str]:

@@ -30,6 +30,7 @@ from recsys.registry import check_parameters
 from recsys.utils import model_file
 from recsys.utils.progress import bar_of_python
 from recsys.utils.recency import aligned
+from recsys.utils.sparse import entries_of
 from recsys.utils.topn import LOWEST as LOWEST
 from recsys.utils.topn import Candidates, candidates
 from recsys.utils.validation import check_ids, check_integer, clean_matrix
@@ -37,45 +38,33 @@ from recsys.utils.validation import check_ids, check_integer, clean_matrix
 DENSE_ITEMS = 8_000  # up to which `auto` tries models of all pairs of items
 
 Callback = Callable[..., Any]
+Shares = tuple[float, NDArray[np.float64]]  # a score, and what each interaction of the row adds to it
+Times = NDArray[np.float64] | None  # of rows' interactions, aligned with their indices
 
-# What a ranker can do, and the method whose presence says so.
+# What a ranker can do, and the methods of which one's presence says so.
 ABILITIES = {
-    "fold-in": "_fold_in_scores",
-    "explain": "_explain",
-    "similar-items": "_item_similarity",
-    "similar-users": "_user_similarity",
-    "cold-items": "_item_vectors",
-    "cold-users": "_rows",
-    "embeddings": "item_embeddings",
-    "updates": "_change_rows",
+    "fold-in": ("_fold_in_scores",),
+    "explain": ("_explain", "_explain_items"),
+    "similar-items": ("_item_similarity",),
+    "similar-users": ("_user_similarity",),
+    "cold-items": ("_item_vectors",),
+    "cold-users": ("_rows",),
+    "embeddings": ("item_embeddings",),
+    "updates": ("_change_rows",),
 }
 SIDE_INFORMATION = frozenset(("item_features", "user_features", "times"))
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """Parameters that `auto` tries a ranker with, and for which data.
+    """Parameters that `auto` tries a ranker with, and for which data."""
 
-    Attributes
-    ----------
-    params : str
-        As after the colon of a specification: "kernel=mc,degree=2".
-    least_items, most_items : int
-        Range of the number of items for which it is tried.
-    most_likes : int, optional
-        The largest number of interactions it is tried on; beyond, its fit takes too long.
-    timed : bool
-        Whether it is for data with times only.
-    described : bool
-        Whether it is for data with item features only, which it is fitted with.
-    """
-
-    params: str = ""
+    params: str = ""  # as after the colon of a specification: "kernel=mc,degree=2"
     least_items: int = 0
     most_items: float = np.inf
-    most_likes: float = np.inf
-    timed: bool = False
-    described: bool = False
+    most_likes: float = np.inf  # interactions: beyond, its fit takes too long
+    timed: bool = False  # whether it is for data with times only
+    described: bool = False  # whether it is for data with item features only, which it is fitted with
 
     def suits(self, items: int, likes: int, timed: bool = False, described: bool = False) -> bool:
         """Return whether it is tried on data of this size, with times and item features or without."""
@@ -87,10 +76,34 @@ class Ranker:
     """Base of all rankers; the protocol is that of implicit's `RecommenderBase`.
 
     Parameters are the dataclass fields of the subclass; `get_params`, `set_params` and
-    `sklearn.base.clone` work on them.
+    `sklearn.base.clone` work on them. These mean the same wherever they are:
+
+    Parameters
+    ----------
+    recency : float ≥ 0
+        Where times are given, an interaction with k newer ones in its profile has the weight (k +
+        1)^−recency; with 0 all have the same.
+    ties : "popularity", optional
+        Items of equal scores, including those of score 0, are ordered by popularity; cold items count
+        as items of mean popularity.
+    random_state : int ≥ 0
 
     Attributes
     ----------
+    n_users_, n_items_ : int
+        Sizes at fit.
+    popularity_ : (items,) float32
+        Users per item at fit.
+    times_ : (users, items) float64 CSR
+        Time of each interaction, for a ranker that was given times and reads them.
+
+    Notes
+    -----
+    Under `ties` items of different scores keep their order, and `scores` are float64. Rounded to
+    float32, they equal the scores without `ties`, and `recommend` and `explain` return them so.
+
+    A class says of itself:
+
     capabilities : frozenset of str
         The optional methods that the class has: "fold-in" (ranks for users that were not in the fit),
         "explain", "similar-items", "similar-users", "cold-items" and "cold-users" (ranks items and users
@@ -115,19 +128,6 @@ class Ranker:
         The settings that `auto` tries.
     offered : tuple of str
         Parameters, as after the colon of a specification, with which lists of models offer it.
-    n_users_, n_items_ : int
-        Sizes at fit.
-    popularity_ : (items,) float32
-        Users per item at fit.
-    times_ : (users, items) float64 CSR
-        Time of each interaction, for a ranker that was given times and reads them.
-
-    Notes
-    -----
-    A ranker with a parameter `ties` can order items of equal scores, including those of score 0, by
-    popularity; cold items count as items of mean popularity. Items of different scores keep their order.
-    `scores` are then float64. Rounded to float32, they equal the scores without `ties`, and `recommend`
-    and `explain` return them so.
 
     Examples
     --------
@@ -164,8 +164,8 @@ class Ranker:
         super().__init_subclass__()
         cls.capabilities = frozenset(
             ability
-            for ability, method in ABILITIES.items()
-            if getattr(cls, method, None) is not getattr(Ranker, method, None)
+            for ability, methods in ABILITIES.items()
+            if any(getattr(cls, name, None) is not getattr(Ranker, name, None) for name in methods)
         )
         cls._fitted_on = _named(cls._fit) & SIDE_INFORMATION
         cls._scores_in_time = "times" in _named(cls._fold_in_scores) | _named(cls._scores)
@@ -333,14 +333,11 @@ class Ranker:
         """
         self._check_fitted()
         N = check_integer("N", N, 1)
-        single = np.ndim(userid) == 0
-        userids, rows = self._check_users(userid, user_items, recalculate_user)
-        when = self._times_of_rows(None if recalculate_user else userids, rows, times)
+        asked = self._request(userid, user_items, recalculate_user, times)
         allowed = candidates(self.n_items_, filter_items, items)
-        users = None if recalculate_user else userids
-        ids, best = best_lists(self, Request(users, rows, when), N, filter_already_liked_items, allowed)
-        empty = self.falls_back(users, rows)
-        if single:
+        ids, best = best_lists(self, asked, N, filter_already_liked_items, allowed)
+        empty = self.falls_back(asked.users, asked.rows)
+        if np.ndim(userid) == 0:
             kept = ids[0] >= 0
             return Recommendations(ids[0][kept], best[0][kept], bool(empty[0]))
         return Recommendations(ids, best, empty)
@@ -377,9 +374,7 @@ class Ranker:
             If the ranker has no "fold-in" and `recalculate_user` is asked for.
         """
         self._check_fitted()
-        ids, rows = self._check_users(userids, user_items, recalculate_user)
-        users = None if recalculate_user else ids
-        return score_rows(self, Request(users, rows, self._times_of_rows(users, rows, times)))
+        return score_rows(self, self._request(userids, user_items, recalculate_user, times))
 
     def explain(
         self,
@@ -443,17 +438,15 @@ class Ranker:
         self._check_capability("explain")
         N = check_integer("N", N, 1)
         userid = check_integer("userid", userid, 0)
-        ids, rows = self._check_users(userid, user_items, recalculate_user)
-        items = check_ids("itemid", itemids, self.n_items_)
-        users = None if recalculate_user else ids
-        when = self._times_of_rows(users, rows, times)
+        asked = self._request(userid, user_items, recalculate_user, times)
+        rows, items = asked.rows, check_ids("itemid", itemids, self.n_items_)
         if rows.nnz == 0:
-            scores = score_rows(self, Request(users, rows, when))[0, items].astype(float)
+            scores = score_rows(self, asked)[0, items].astype(float)
             return [Explanation(score, score, []) for score in scores.tolist()]
         explained = self._explain_folded_in() if recalculate_user else None
         explained = explained or self._explain_items
         found = []
-        for score, shares in explained(int(ids[0]), rows, items, **self._timed(when)):
+        for score, shares in explained(userid, rows, items, **self._timed(asked.times)):
             order = np.lexsort((rows.indices, -np.abs(shares)))[:N]
             listed = [(int(rows.indices[k]), float(shares[k])) for k in order]
             found.append(Explanation(score, score - sum(value for _, value in listed), listed))
@@ -621,7 +614,7 @@ class Ranker:
 
     def _reads_times(self) -> bool:
         """Return whether scores under these parameters depend on times, of a ranker that can."""
-        return True
+        return bool(getattr(self, "recency", 1.0) > 0)
 
     def _scores(
         self, userids: NDArray[np.int64], rows: sp.csr_matrix, *args: Any, **times: Any
@@ -638,8 +631,8 @@ class Ranker:
         return False
 
     def _fill_best(
-        self, userids: NDArray[np.int64] | None, rows: sp.csr_matrix, times: NDArray[np.float64] | None,
-        skip_liked: bool, mask: NDArray[np.uint8], ids: NDArray[np.int32], best: NDArray[np.float32],
+        self, rows: sp.csr_matrix, times: Times, skip_liked: bool, mask: NDArray[np.uint8],
+        ids: NDArray[np.int32], best: NDArray[np.float32],
     ) -> None:  # fmt: skip
         """Fill ids and best as `top_n` would from the scores, to the bit.
 
@@ -650,29 +643,21 @@ class Ranker:
     def falls_back(self, userids: NDArray[np.int64] | None, rows: sp.csr_matrix) -> NDArray[np.bool_]:
         """Return for which rows nothing is known to personalize with: their scores are popularity.
 
-        Parameters
-        ----------
-        userids : (rows,) int, or None for new users
-        rows : (rows, items) CSR
-            Their interactions.
-
-        Returns
-        -------
-        (rows,) bool
+        `userids` are None for new users.
         """
         return np.diff(rows.indptr) == 0
 
-    def _explain(self, userid: int, row: sp.csr_matrix, item: int) -> tuple[float, NDArray[np.float64]]:
+    def _explain(self, userid: int, row: sp.csr_matrix, item: int) -> Shares:
         """Return the score, and the share of each liked item, aligned with row.indices."""
         raise NotImplementedError
 
     def _explain_items(
         self, userid: int, row: sp.csr_matrix, items: NDArray[np.int64], **timed: Any
-    ) -> list[tuple[float, NDArray[np.float64]]]:
+    ) -> list[Shares]:
         """Return `_explain` of several items; for rankers that can share work between them."""
         return [self._explain(userid, row, item, **timed) for item in items.tolist()]
 
-    def _explain_folded_in(self) -> Callable[..., list[tuple[float, NDArray[np.float64]]]] | None:
+    def _explain_folded_in(self) -> Callable[..., list[Shares]] | None:
         """Return a function that explains scores of rows alone, as `_explain_items` does, or None."""
         return self._explain_items if "explain" in self.capabilities else None
 
@@ -724,15 +709,16 @@ class Ranker:
             return ids[0][kept], best[0][kept]
         return ids, best
 
-    def _check_users(
-        self, userid: Any, user_items: Any, recalculate: bool
-    ) -> tuple[NDArray[np.int64], sp.csr_matrix]:
+    def _request(self, userid: Any, user_items: Any, recalculate: bool, times: Any) -> Request:
+        """Return checked rows to rank items for, with their times."""
         if recalculate and "fold-in" not in self.capabilities:
             raise CapabilityError(
                 f"{self.name} cannot rank users it was not fitted on (recalculate_user)"
             )
         userids = check_ids("userid", userid, None if recalculate else self.n_users_)
-        return userids, clean_matrix(user_items, n_items=self.n_items_, n_rows=len(userids))
+        rows = clean_matrix(user_items, n_items=self.n_items_, n_rows=len(userids))
+        users = None if recalculate else userids
+        return Request(users, rows, self._times_of_rows(users, rows, times))
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_items_"):
@@ -759,30 +745,31 @@ def _features(name: str, given: Any, rows: int, what: str) -> sp.csr_matrix | No
     """Return features as float64 CSR of one row an item or user, a copy; None stays None."""
     if given is None:
         return None
-    try:
-        F = sp.csr_matrix(given, dtype=np.float64, copy=True)  # the caller's stays as it is
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must be a matrix of numbers") from error
-    if not np.isfinite(F.data).all():
-        raise InputError(f"{name} hold NaN or infinity")
+    F = _numbers(name, given)
     if F.shape[0] != rows:
         raise InputError(f"{name} have {F.shape[0]} rows for {rows} {what}")
     F.sum_duplicates()
     return F
 
 
+def _numbers(name: str, given: Any, unknown: str = "") -> sp.csr_matrix:
+    """Return a float64 CSR copy of a matrix of finite numbers."""
+    try:
+        X = sp.csr_matrix(given, dtype=np.float64, copy=True)  # the caller's stays as it is
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be a matrix of numbers") from error
+    if not np.isfinite(X.data).all():
+        raise InputError(f"{name} hold NaN or infinity{unknown}")
+    return X
+
+
 def checked_times(given: Any, shape: tuple[int, int]) -> sp.csr_matrix | None:
     """Return times as float64 CSR of the interactions' shape, indices sorted; None stays None."""
     if given is None:
         return None
-    try:
-        times = sp.csr_matrix(given, dtype=np.float64, copy=True)  # the caller's stays as it is
-    except (TypeError, ValueError) as error:
-        raise InputError("times must be a matrix of numbers") from error
+    times = _numbers("times", given, ": 0 is unknown")
     if times.shape != shape:
         raise InputError(f"times are of shape {times.shape} for interactions of shape {shape}")
-    if not np.isfinite(times.data).all():
-        raise InputError("times hold NaN or infinity: 0 is unknown")
     if (times.data < 0).any():
         raise InputError("times hold a value below 0: they count from a start, such as Unix seconds")
     entries = times.nnz
@@ -799,4 +786,4 @@ def _fitted_times(liked: sp.csr_matrix, times: sp.csr_matrix | None) -> sp.csr_m
     when = aligned(liked, times)
     if (when == when[0]).all():
         return None
-    return sp.csr_matrix((when, liked.indices, liked.indptr), liked.shape)
+    return entries_of(liked, when)

@@ -30,13 +30,10 @@ class BayesianFM(PairTermRanker):
     ----------
     factors : int ≥ 1
         Rank of each draw.
-    neg_prop : int ≥ 1
-        Items not liked that are drawn for each liked one.
     iterations : int ≥ 1
         Sweeps over all parameters.
     draws : int ≥ 1, at most `iterations`
         The last so many sweeps are kept. Memory, files and the time of a list grow with them.
-    random_state : int ≥ 0
 
     Notes
     -----

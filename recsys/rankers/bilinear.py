@@ -33,6 +33,7 @@ class BilinearRanker(PairTermRanker):
     random_state: int = 0
 
     name: ClassVar[str] = "bilinear"
+    link: ClassVar[str] = "FactorizedBilinear"
     search_space: ClassVar[dict[str, Any]] = {
         "factors": (8, 16, 32, 64),
         "regularization": ("log", 1e-6, 1e-3),
@@ -42,8 +43,3 @@ class BilinearRanker(PairTermRanker):
     candidates: ClassVar[tuple[Candidate, ...]] = (
         Candidate(most_likes=150_000),  # beyond, its fit is too long
     )
-
-    def _model(self, **common: Any) -> Any:
-        from recsys.links import FactorizedBilinear  # late: it imports scikit-learn
-
-        return FactorizedBilinear(**common)

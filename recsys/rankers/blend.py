@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 from recsys.errors import InputError
 from recsys.rankers._standardised import StandardisedSum
 from recsys.rankers.base import Ranker
-from recsys.rankers.registry import RANKERS, make_ranker
+from recsys.rankers.registry import RANKERS, ranker_of
+from recsys.utils.docstrings import documented
 from recsys.utils.progress import within
-from recsys.utils.spec import format_spec, parse_spec
+from recsys.utils.spec import format_spec
 
 
 @RANKERS.add("blend")
+@documented
 @dataclass(eq=False)
 class Blend(StandardisedSum):
     """A blend of given rankers: the sum of their standardised scores, weighed alike or as told.
@@ -31,8 +33,6 @@ class Blend(StandardisedSum):
         are fitted.
     weights : str, or sequence of float, optional
         One number for each; as text joined by +.
-    ties : "popularity", optional
-        Orders items of equal scores by their users.
 
     Examples
     --------
@@ -55,10 +55,7 @@ class Blend(StandardisedSum):
     def _made(self) -> list[Ranker]:
         """Return the parts, unfitted."""
         if isinstance(self.models, str) and self.models.strip():
-            parts = []
-            for text in self.models.split("+"):
-                name, params = parse_spec(text.strip().replace(";", ","))
-                parts.append(make_ranker(name, **params))
+            parts = [ranker_of(spec) for spec in self._specs(self.models)]
         elif not isinstance(self.models, str) and len(self.models):
             parts = [copy.deepcopy(part) for part in self.models]
         else:
@@ -71,6 +68,10 @@ class Blend(StandardisedSum):
             if "fold-in" not in part.capabilities:
                 raise InputError(f"models: {part.name} cannot rank users it was not fitted on")
         return parts
+
+    @staticmethod
+    def _specs(models: str) -> list[str]:
+        return [text.strip().replace(";", ",") for text in models.split("+")]
 
     def _weights(self, count: int) -> NDArray[np.float64]:
         if self.weights is None:
@@ -104,7 +105,7 @@ class Blend(StandardisedSum):
         parts = self._made()
         weights = self._weights(len(parts))
         if isinstance(self.models, str):
-            names = [text.strip().replace(";", ",") for text in self.models.split("+")]
+            names = self._specs(self.models)
         else:
             names = [format_spec(part.name, part._saved_params()) for part in parts]
         for number, (name, part) in enumerate(zip(names, parts, strict=True)):

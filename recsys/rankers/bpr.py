@@ -7,22 +7,14 @@ from typing import Any, ClassVar
 
 from recsys.rankers._implicit_factors import ImplicitFactors
 from recsys.rankers.registry import RANKERS
+from recsys.utils.docstrings import documented
 
 
 @RANKERS.add("bpr")
+@documented
 @dataclass(eq=False)
 class BPR(ImplicitFactors):
     """Bayesian personalised ranking by stochastic steps over pairs, fitted by implicit.
-
-    Parameters
-    ----------
-    factors : int ≥ 1
-    learning_rate : float > 0
-    regularization : float ≥ 0
-    iterations : int ≥ 1
-    random_state : int ≥ 0
-    num_threads : int ≥ 0
-        1 is reproducible; with more, implicit's updates race. 0 is all.
 
     Examples
     --------

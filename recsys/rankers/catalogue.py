@@ -40,7 +40,7 @@ from recsys.rankers.serialization import read_ranker
 from recsys.utils import model_file
 from recsys.utils.dates import FIRST, LAST, date_text, dated, moment, number_of
 from recsys.utils.recency import aligned
-from recsys.utils.sparse import entries_of, row_of, with_rows
+from recsys.utils.sparse import enlarged, entries_of, masked, row_of, with_rows
 from recsys.utils.validation import check_real
 
 LEAST_WEIGHT, MOST_WEIGHT = 1e-9, 1e9  # accepted weights of an item in a history
@@ -52,20 +52,6 @@ FEATURES = ("item_features", "user_features")
 class Profile:
     """The profile that a list is made for: a user of the fit, or the items of a new user.
 
-    Attributes
-    ----------
-    user : int or None
-        The user's row at fit; None for a new user.
-    row : (1, items) CSR
-        The liked items.
-    unknown : tuple of str
-        Ids of items that the catalogue does not have.
-    when : (liked items,) float64 or None
-        Times of the interactions, aligned with row.indices; 0 is unknown and counts as oldest. None
-        where no times are known.
-    as_of : float or None
-        If given, the row has only interactions before this time.
-
     Examples
     --------
     >>> somebody = Profile.in_order([4, 1], 6)
@@ -75,11 +61,11 @@ class Profile:
     array([[0., 2., 0., 0., 1., 0.]])
     """
 
-    user: int | None
-    row: sp.csr_matrix
-    unknown: tuple[str, ...] = ()
-    when: NDArray[np.float64] | None = None
-    as_of: float | None = None
+    user: int | None  # the row at fit; None for a new user
+    row: sp.csr_matrix  # the liked items, (1, items)
+    unknown: tuple[str, ...] = ()  # ids of items that the catalogue does not have
+    when: NDArray[np.float64] | None = None  # times, aligned with row.indices; 0 is unknown, and oldest
+    as_of: float | None = None  # if given, the row has only interactions before this time
 
     @classmethod
     def in_order(cls, items: Sequence[int], n_items: int, unknown: tuple[str, ...] = ()) -> Self:
@@ -93,10 +79,7 @@ class Profile:
     ) -> Self:  # fmt: skip
         """Return the profile of a new user who liked these items at these times, so much of each.
 
-        Raises
-        ------
-        InputError
-            If an item occurs twice.
+        An item that occurs twice is refused.
         """
         row = row_of(items, n_items)
         if row.nnz < len(items):
@@ -127,13 +110,7 @@ class Profile:
         return self.times if self.fold_in else None
 
     def before(self, as_of: float) -> Profile:
-        """Return the profile before a time; unknown times are the oldest.
-
-        Raises
-        ------
-        InputError
-            If no times are known.
-        """
+        """Return the profile before a time; unknown times are the oldest, and some must be known."""
         if self.times is None:
             raise InputError(f"as of {as_of:g}: nothing is known of when these items were liked")
         row, times = _earlier(self.row, self.times, as_of)
@@ -261,12 +238,12 @@ class ModelPackage:
 
     def rows(self, users: Sequence[str | int]) -> tuple[NDArray[np.int64], sp.csr_matrix]:
         """Return indices and histories of users by id; an unknown id is named."""
-        found = _places("user", self.user_ids, self.user_index, users)
+        found = _indices("user", self.user_ids, self.user_index, users)
         return found, self.user_items[found]
 
     def items(self, ids: Sequence[str | int]) -> NDArray[np.int64]:
         """Return the indices of items by id; an unknown id is named."""
-        return _places("item", self.item_ids, self.item_index, ids)
+        return _indices("item", self.item_ids, self.item_index, ids)
 
     def known_items(self, ids: Sequence[str]) -> tuple[list[int], list[str]]:
         """Return the indices of those items that there are, and the ids that are unknown."""
@@ -567,8 +544,8 @@ class ModelPackage:
         items = [name for name in changes.items if name not in self.item_index]
         user_index, item_index = _longer(self.user_index, users), _longer(self.item_index, items)
         shape = (len(user_index), len(item_index))
-        rows = _reshaped(self.user_items, shape)
-        times = None if self.times is None else _reshaped(self.times, shape)
+        rows = enlarged(self.user_items, shape)
+        times = None if self.times is None else enlarged(self.times, shape)
         touched = [name for name in changes.likes if name in user_index]
         numbers = np.array([user_index[name] for name in touched], dtype=np.int64)
         before = rows[numbers]
@@ -654,13 +631,7 @@ def takes_weights(ranker: Any) -> bool:
 
 
 def times_of(data: Interactions) -> sp.csr_matrix | None:
-    """Return when each interaction of `data.matrix` happened, as a model package keeps it.
-
-    Returns
-    -------
-    (users, items) float64 CSR, or None
-        None where the data have no times.
-    """
+    """Return the times of the interactions of `data.matrix`, as a model package keeps them, or None."""
     found = SideInformation(data).times
     if found is not None:
         found.sort_indices()
@@ -677,7 +648,7 @@ def _rows_for(table: pd.DataFrame | None, ids: NDArray[np.object_]) -> pd.DataFr
     return table if table is None or len(table) == len(ids) else table.reindex(ids)
 
 
-def _places(
+def _indices(
     what: str, known: NDArray[np.object_], index: dict[str, int], ids: Sequence[str | int]
 ) -> NDArray[np.int64]:
     """Return the places of ids; an unknown one is named."""
@@ -702,12 +673,6 @@ def texts_of(names: NDArray[np.object_]) -> NDArray[np.object_]:
     return np.array([str(name) for name in names], dtype=object)
 
 
-def _reshaped(matrix: sp.csr_matrix, shape: tuple[int, int]) -> sp.csr_matrix:
-    """Return a matrix with empty rows and columns behind its own."""
-    indptr = np.pad(matrix.indptr, (0, shape[0] - matrix.shape[0]), "edge")
-    return sp.csr_matrix((matrix.data, matrix.indices, indptr), shape)
-
-
 def _added(data: Interactions, changes: Changes) -> sp.csr_matrix | None:
     """Return the weights that events add, (users, items); None where they have none."""
     if not changes.weights:
@@ -727,11 +692,11 @@ def _with_values(
     matrix: sp.csr_matrix, before: sp.csr_matrix, added: sp.csr_matrix | None = None
 ) -> sp.csr_matrix:
     """Return a matrix of ones with the weights that pairs had before, and what is added to them."""
-    values = aligned(matrix, _reshaped(before, matrix.shape))
+    values = aligned(matrix, enlarged(before, matrix.shape))
     if added is not None:
         values = values + aligned(matrix, added)
     values[values == 0] = 1.0
-    return sp.csr_matrix((values.astype(np.float32), matrix.indices, matrix.indptr), matrix.shape)
+    return entries_of(matrix, values.astype(np.float32))
 
 
 def _changed_rows(
@@ -776,9 +741,7 @@ def _earlier(
 ) -> tuple[sp.csr_matrix, sp.csr_matrix]:
     """Return the interactions of rows before a time, and their times; unknown times are the oldest."""
     kept = times.data < before
-    indptr = np.concatenate(([0], np.cumsum(kept)))[rows.indptr].astype(rows.indptr.dtype)
-    left = sp.csr_matrix((rows.data[kept], rows.indices[kept], indptr), rows.shape)
-    return left, entries_of(left, times.data[kept])
+    return masked(rows, kept), masked(times, kept)
 
 
 @model_file.refuses

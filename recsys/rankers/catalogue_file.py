@@ -22,13 +22,7 @@ Cell = str | int | float | bool | None
 
 
 def packed(value: Any) -> NDArray[np.uint8]:
-    """Return a value of JSON as bytes.
-
-    Raises
-    ------
-    InputError
-        If it holds text that is no Unicode; nothing could answer with it.
-    """
+    """Return a value of JSON as bytes; text that is no Unicode is refused: nothing could answer it."""
     text = json.dumps(value, allow_nan=False)
     if not _is_unicode(text, value):
         raise InputError(
@@ -49,13 +43,7 @@ def _is_unicode(text: str, value: Any) -> bool:
 
 
 def unpacked(path: str, key: str, given: NDArray[np.uint8]) -> Any:
-    """Return the value from which `packed` made these bytes.
-
-    Raises
-    ------
-    ModelFileError
-        If it is no JSON of UTF-8 text.
-    """
+    """Return the value from which `packed` made these bytes."""
     try:
         text = given.tobytes().decode("utf-8")
         found = json.loads(text, parse_constant=_refused)
@@ -77,12 +65,7 @@ def plain_ids(ids: NDArray[np.object_]) -> list[str] | list[int]:
 
 
 def read_texts(path: str, key: str, given: NDArray[np.uint8], size: int) -> NDArray[np.object_]:
-    """Return titles; where `key` names ids, these: text or integers, of one kind, none twice.
-
-    Raises
-    ------
-    ModelFileError
-    """
+    """Return titles; where `key` names ids, these: text or integers, of one kind, none twice."""
     found = unpacked(path, key, given)
     kinds = {type(one) for one in found} if isinstance(found, list) else set()
     allowed = ({str}, {int}) if key.endswith("_ids") else ({str},)
@@ -103,12 +86,7 @@ def plain_features(table: pd.DataFrame) -> dict[str, list[Cell]]:
 def read_features(
     path: str, key: str, given: NDArray[np.uint8], ids: NDArray[np.object_]
 ) -> pd.DataFrame:
-    """Return the features of items or users, a row for each id.
-
-    Raises
-    ------
-    ModelFileError
-    """
+    """Return the features of items or users, a row for each id."""
     found = unpacked(path, key, given)
     fine = isinstance(found, dict) and all(
         isinstance(cells, list)
@@ -133,12 +111,7 @@ def plain_columns(columns: Columns) -> dict[str, str | float | None]:
 
 
 def read_columns(path: str, given: NDArray[np.uint8]) -> Columns:
-    """Return how the table was read that the data came from.
-
-    Raises
-    ------
-    ModelFileError
-    """
+    """Return how the table was read that the data came from."""
     found = unpacked(path, "columns", given)
     names = {field.name for field in fields(Columns)}
     described = isinstance(found, dict) and names - OPTIONAL <= set(found) <= names

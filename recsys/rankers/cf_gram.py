@@ -19,15 +19,17 @@ from recsys.rankers._gram_view import DenseView, GramView
 from recsys.rankers._margin import MarginRanker
 from recsys.rankers.base import expect
 from recsys.rankers.registry import RANKERS
+from recsys.utils.docstrings import documented
 from recsys.utils.memory import check_memory
 from recsys.utils.progress import report
 from recsys.utils.spec import parse_spec
-from recsys.utils.validation import check_choice, check_integer
+from recsys.utils.validation import check_integer
 
 ITEMS = 400  # whose enclosing ball stands for that of the catalogue
 
 
 @RANKERS.add("cf-gram")
+@documented
 @dataclass(eq=False)
 class CFGRAM(MarginRanker):
     """CF-KOMD with the convex combination of kernels of the least ratio of radius to margin.
@@ -40,19 +42,10 @@ class CFGRAM(MarginRanker):
     ----------
     kernels : str
         Kernels `NAME[:key=value;key=value]` joined by +.
-    regularization : float ≥ 0
-        λ_p of (10.2).
-    recency : float ≥ 0
-        As in `cf-komd`; the margins averaged are those of these programs.
-    q : "exact" or "mean"
-        As in `cf-komd`.
-    unrated : "kernel" or "mean"
-        As in `cf-komd`.
     users : int ≥ 1
         Users whose margins are averaged.
     iterations : int ≥ 1
         Steps on the weights.
-    random_state : int ≥ 0
 
     Attributes
     ----------
@@ -95,18 +88,11 @@ class CFGRAM(MarginRanker):
 
     @property
     def kernel_(self) -> Kernel:
-        """None: the kernel is a combination.
-
-        Raises
-        ------
-        AttributeError
-        """
+        """None, by an AttributeError: the kernel is a combination."""
         raise AttributeError("the kernel is a combination of several")
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("q", self.q, ("exact", "mean"))
-        check_choice("unrated", self.unrated, ("kernel", "mean"))
         for key, low in (("users", 1), ("iterations", 1), ("random_state", 0)):
             check_integer(key, getattr(self, key), low)
         self._list()

@@ -28,7 +28,7 @@ from recsys.rankers.registry import RANKERS
 from recsys.registry import check_parameters
 from recsys.utils.memory import parse_memory
 from recsys.utils.sparse import row_votes
-from recsys.utils.validation import check_choice, check_real
+from recsys.utils.validation import check_real
 
 # Degree of md from which cold items get the mean score: chosen by validation on FilmTrust and CiaoDVD.
 SINKS = 10
@@ -207,9 +207,6 @@ class CFKOMD(CountUpdates, MarginRanker):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("q", self.q, ("exact", "mean"))
-        if self.unrated is not None:
-            check_choice("unrated", self.unrated, ("kernel", "mean"))
         parse_memory(self.memory)
         parse_windows(self.windows)
         if check_real("votes", self.votes, 0.0) and self.kernel not in ("linear", "ml"):

@@ -18,6 +18,7 @@ from recsys.optim.simplex_qp import TOLERANCE
 from recsys.rankers._margin import KernelRanker
 from recsys.rankers._margin_programs import MAX_STEPS, full_programs
 from recsys.rankers._scoring import weighted_rows
+from recsys.rankers.base import Shares, Times
 from recsys.rankers.registry import RANKERS
 from recsys.utils.memory import check_memory
 from recsys.utils.validation import check_real, clean_matrix
@@ -101,7 +102,7 @@ class CFOMD(KernelRanker):
         return self.weights(user_items, times)[0]
 
     def _solve(
-        self, rows: sp.csr_matrix, times: NDArray[np.float64] | None
+        self, rows: sp.csr_matrix, times: Times
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         users, m = rows.shape
         signed, residuals = np.zeros((users, m)), np.zeros(users)
@@ -125,15 +126,11 @@ class CFOMD(KernelRanker):
                 in_parts(threads, full_programs, *shared)
         return self._certified(signed, residuals)
 
-    def _fold_in_scores(
-        self, rows: sp.csr_matrix, times: NDArray[np.float64] | None = None
-    ) -> NDArray[np.floating]:
+    def _fold_in_scores(self, rows: sp.csr_matrix, times: Times = None) -> NDArray[np.floating]:
         signed, _ = self._solve(rows, times)
         return weighted_rows(sp.csr_matrix(np.ones(rows.shape)), signed.ravel(), self.gram_)
 
-    def _explain(
-        self, userid: int, row: sp.csr_matrix, item: int, times: NDArray[np.float64] | None = None
-    ) -> tuple[float, NDArray[np.float64]]:
+    def _explain(self, userid: int, row: sp.csr_matrix, item: int, times: Times = None) -> Shares:
         """Share αᵢ(Kᵢⱼ − Σₙ αₙKₙⱼ) of liked item i, n over the items not liked."""
         signed, _ = self._solve(row, times)
         column = self.gram_[:, item].astype(np.float64)

@@ -10,14 +10,16 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.rankers._item_weights import weighted_sums
-from recsys.rankers.base import Candidate, Ranker, expect
+from recsys.rankers.base import Candidate, Ranker, Shares, Times, expect
 from recsys.rankers.registry import RANKERS
+from recsys.utils.docstrings import documented
 from recsys.utils.recency import recency_weights
 from recsys.utils.sparse import entries_of, unit_rows
 from recsys.utils.validation import check_real
 
 
 @RANKERS.add("content")
+@documented
 @dataclass(eq=False)
 class Content(Ranker):
     """The cosine of an item's attributes to those of the user's items.
@@ -32,12 +34,6 @@ class Content(Ranker):
         Exponent of the weights of attributes; 0 for all alike.
     popularity : float ≥ 0
         How much an item's number of users counts.
-    recency : float ≥ 0
-        An interaction that k newer ones follow in its profile counts (k + 1)^−recency, where times are
-        given; 0 for all alike.
-    ties : "popularity", optional
-        Items of equal scores, those at 0 among them, are in the order of their popularity; one without
-        interactions counts as one of mean popularity.
 
     Attributes
     ----------
@@ -80,9 +76,6 @@ class Content(Ranker):
         for key in ("idf", "popularity", "recency"):
             check_real(key, getattr(self, key), 0.0)
 
-    def _reads_times(self) -> bool:
-        return self.recency > 0
-
     def _fit(
         self,
         liked: sp.csr_matrix,
@@ -106,21 +99,13 @@ class Content(Ranker):
         """Return the rows of items that histories are multiplied with, of items without users, too."""
         return sp.diags(self.prior_) @ self.attributes_
 
-    def _fold_in_scores(
-        self, rows: sp.csr_matrix, times: NDArray[np.float64] | None = None
-    ) -> NDArray[np.float32]:
+    def _fold_in_scores(self, rows: sp.csr_matrix, times: Times = None) -> NDArray[np.float32]:
         votes = entries_of(rows, recency_weights(rows, times, self.recency))
         profiles = sp.csr_matrix(votes @ self.attributes_, dtype=np.float64)
         profiles.sort_indices()
         return weighted_sums(profiles, profiles.data, self._weights)
 
-    def _explain(
-        self,
-        userid: int,
-        row: sp.csr_matrix,
-        item: int,
-        times: NDArray[np.float64] | None = None,
-    ) -> tuple[float, NDArray[np.float64]]:
+    def _explain(self, userid: int, row: sp.csr_matrix, item: int, times: Times = None) -> Shares:
         votes = recency_weights(row, times, self.recency)
         own = sp.csr_matrix(self.attributes_[row.indices], dtype=np.float64)
         shares = votes * np.asarray((own @ self._weights[:, [item]]).toarray(), np.float64).ravel()

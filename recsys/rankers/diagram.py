@@ -14,12 +14,7 @@ BOX = (
 
 
 def diagram(ranker: Any) -> str:
-    """Return HTML: a box for a ranker, with boxes of its parts and their weights inside.
-
-    Parameters
-    ----------
-    ranker : Ranker
-        Fitted or not; a blend's parts are shown once it is fitted.
+    """Return HTML: a box for a ranker, with boxes of a fitted blend's parts and their weights inside.
 
     Examples
     --------

@@ -16,23 +16,13 @@ PAIR_BYTES = 20  # of an entry, while it is scaled
 
 
 class Ordered(NamedTuple):
-    """Histories in their order, with what each step decays by.
-
-    Attributes
-    ----------
-    indptr, items : (users + 1,) int64, (interactions,) int32
-        From oldest to newest.
-    which : (interactions,) int
-        The row of `steps` for the step from the like before.
-    steps : (…, exponentials) float64
-    votes : (users,) float64
-    """
+    """Histories in their order, with what each step decays by."""
 
     indptr: NDArray[np.int64]
-    items: NDArray[np.int32]
-    which: NDArray[np.integer]
-    steps: NDArray[np.float64]
-    votes: NDArray[np.float64]
+    items: NDArray[np.int32]  # from oldest to newest
+    which: NDArray[np.integer]  # the row of `steps` for the step from the interaction before
+    steps: NDArray[np.float64]  # (…, exponentials)
+    votes: NDArray[np.float64]  # of each user
 
 
 def followed(
@@ -46,27 +36,9 @@ def followed(
 ) -> sp.csr_matrix:
     """Return weights of j after i, Σ_u votes_u·law(positions from i to j): (items, items) float32 CSR.
 
-    Parameters
-    ----------
-    found : Sequences
-    votes : (users,) float64
-    items : int
-    rates, law : (exponentials,) float64
-        The law of the gap as a sum of exponentials.
-    backward : float in 0…1
-        What j before i counts of j after i.
-    time_scale : float, optional
-        Votes decay by e^−(elapsed time / time_scale), too.
-
-    Returns
-    -------
-    csr_matrix
-        Indices sorted, the diagonal not stored; only pairs that occur in a profile.
-
-    Raises
-    ------
-    InputError
-        If there are more of them than memory holds.
+    The law of the gap is a sum of exponentials. j before i counts `backward` of j after i. With a
+    `time_scale` votes decay by e^−(elapsed time / time_scale), too. Only pairs that occur in a profile
+    are stored, and no diagonal; more of them than memory holds are refused.
     """
     if time_scale is None:  # gaps are few different numbers
         which: NDArray[np.integer] = found.gaps.astype(np.int32)
@@ -98,27 +70,8 @@ def followed_by(
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
     """Return the rows of the items low, low + 1 and so on of what `followed` returns.
 
-    Parameters
-    ----------
-    low : int
-    starts, users : (rows + 1,) int64, (interactions of these,) int32
-        Users of each, ascending.
-    ordered : Ordered
-    items : int
-        Of the catalogue.
-    law, backward
-        As `followed`.
-
-    Returns
-    -------
-    lengths : (rows,) int64
-    indices, data : int32, float32
-        Ascending in each row.
-
-    Raises
-    ------
-    InputError
-        As `followed`.
+    These are lengths, indices and data. Indices ascend in each row. The users of item low + r,
+    ascending, are users[starts[r]:starts[r + 1]]; `items` is the size of the catalogue.
     """
     lengths = np.zeros(len(starts) - 1, dtype=np.int64)
     both = bool(backward)

@@ -27,7 +27,8 @@ from recsys.rankers._item_weights import ItemWeights
 from recsys.rankers._updates import Updatable
 from recsys.rankers.base import DENSE_ITEMS, Candidate, expect
 from recsys.rankers.registry import RANKERS
-from recsys.rankers.sparse_inverse import sparse_inverse_weights
+from recsys.rankers.sparse_inverse import sparse_inverse_weights, weighted_counts
+from recsys.utils.docstrings import documented
 from recsys.utils.memory import free_memory, parse_memory, size_text
 from recsys.utils.sparse import row_votes
 from recsys.utils.threads import safe_blas
@@ -39,6 +40,7 @@ SPARSE_ITEMS = 100_000  # up to which `auto` tries a sparse inverse: 41,000 take
 
 
 @RANKERS.add("ease")
+@documented
 @dataclass(eq=False)
 class EASE(Updatable, ItemWeights):
     """EASE: the ridge regression of every item on the others, in closed form.
@@ -70,12 +72,6 @@ class EASE(Updatable, ItemWeights):
         weights, and so are n_i and n̄. 0 for Steck's model.
     memory : str or int, optional
         Budget, such as "4GB", for the inverse in either form; what is free where not given.
-    recency : float ≥ 0
-        Where times are given, an interaction with k newer ones in its profile has the weight (k +
-        1)^−recency; with 0 all have the same.
-    ties : "popularity", optional
-        Items of equal scores, including those of score 0, are ordered by popularity; cold items count
-        as items of mean popularity.
     keep_inverse : bool
         Keep P in float64 beside the weights, three times their memory, so that rows that come and go
         update it (`partial_fit`, `update_rows`, …): k of them take 2k·items² operations, a fit items³.
@@ -187,9 +183,7 @@ class EASE(Updatable, ItemWeights):
             vars(self).pop(name, None)
         items = liked.shape[1]
         budget = parse_memory(self.memory) or free_memory()
-        votes = None
-        if self.votes:
-            votes = row_votes(liked, self.votes)
+        votes = row_votes(liked, self.votes) if self.votes else None
         if not self._dense(items, budget):
             if self.keep_inverse:
                 raise InputError(
@@ -198,7 +192,7 @@ class EASE(Updatable, ItemWeights):
                 )
             fewer = self.top_k is None
             top_k = min(self.top_k or TOP_K, items)
-            ridge = self._ridge(_counts(liked, votes))
+            ridge = self._ridge(weighted_counts(liked, votes))
             found = sparse_inverse_weights(liked, ridge, top_k, budget, fewer, votes)
             self.weights_ = found.toarray() if worth_dense(items, budget) else found
             return
@@ -208,7 +202,7 @@ class EASE(Updatable, ItemWeights):
             )
         else:
             gram = weighted_gram(liked, votes)
-        counts = _counts(liked, votes)
+        counts = weighted_counts(liked, votes)
         gram[np.diag_indices(items)] = counts + self._ridge(counts)
         with safe_blas(items):
             factor, failed = lapack.dpotrf(gram, lower=False, overwrite_a=True, clean=False)
@@ -272,12 +266,6 @@ class EASE(Updatable, ItemWeights):
             expect("probes_", self.probes_, (self.n_items_, PROBES), np.float64)
             if not residual(self.inverse_, self.probes_, self.regularization) <= 1e-6:
                 raise ValueError("inverse_ is not that of probes_")
-
-
-def _counts(liked: sp.csr_matrix, votes: NDArray[np.float64] | None) -> NDArray[np.float64]:
-    """Return the diagonal of RᵀDR, D the users' votes."""
-    each = None if votes is None else np.repeat(votes, np.diff(liked.indptr))
-    return np.bincount(liked.indices, each, minlength=liked.shape[1]).astype(np.float64)
 
 
 def _weights(inverse: NDArray[np.float64]) -> NDArray[np.float32]:

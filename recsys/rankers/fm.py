@@ -36,12 +36,10 @@ class FM(MachineRanker):
     solver: str = "auto"
 
     name: ClassVar[str] = "fm"
+    degree: ClassVar[int] = 2  # type: ignore[misc]
     search_space: ClassVar[dict[str, Any]] = {
         "factors": (8, 16, 32),
         "regularization": ("log", 1e-6, 1e-3),
         "neg_prop": (1, 3, 5),
         "iterations": (15, 30, 60),
     }
-
-    def _order(self) -> int:
-        return 2

@@ -16,11 +16,14 @@ from recsys.kernels.gram.rows import ItemRows
 from recsys.rankers._gram_view import DenseView, GramView
 from recsys.rankers._margin import MarginRanker
 from recsys.rankers.registry import RANKERS
+from recsys.rankers.state import expect_csr
+from recsys.utils.docstrings import documented
 from recsys.utils.memory import check_memory
 from recsys.utils.validation import check_choice, check_integer
 
 
 @RANKERS.add("fuzzy-komd")
+@documented
 @dataclass(eq=False)
 class FuzzyKOMD(MarginRanker):
     """CF-KOMD under the Boolean kernel of fuzzy vectors: how much a user has an item counts.
@@ -36,14 +39,6 @@ class FuzzyKOMD(MarginRanker):
         Of the users of a set.
     degree : int ≥ 1
         Users in a set; at most the number of users is taken.
-    regularization : float ≥ 0
-        λ_p of (10.2).
-    recency : float ≥ 0
-        As in `cf-komd`.
-    q : "exact" or "mean"
-        As in `cf-komd`.
-    unrated : "kernel" or "mean"
-        As in `cf-komd`.
 
     Attributes
     ----------
@@ -83,20 +78,13 @@ class FuzzyKOMD(MarginRanker):
 
     @property
     def kernel_(self) -> Kernel:
-        """None: the kernel is not one of counts.
-
-        Raises
-        ------
-        AttributeError
-        """
+        """None, by an AttributeError: the kernel is not one of counts."""
         raise AttributeError("the kernel is of degrees, and not of counts")
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("connective", self.connective, CONNECTIVES)
         check_integer("degree", self.degree, 1)
-        check_choice("q", self.q, ("exact", "mean"))
-        check_choice("unrated", self.unrated, ("kernel", "mean"))
 
     def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
         items = liked.shape[1]
@@ -122,8 +110,6 @@ class FuzzyKOMD(MarginRanker):
 
     def _check_state(self) -> None:
         super()._check_state()
-        found = self.degrees_
-        if not (sp.issparse(found) and found.shape == (self.n_users_, self.n_items_)):
-            raise ValueError("degrees_ should be a sparse matrix, users × items")
-        if not ((found.data > 0.0) & (found.data <= 1.0)).all():
+        expect_csr("degrees_", self.degrees_, (self.n_users_, self.n_items_), np.float64)
+        if not ((self.degrees_.data > 0.0) & (self.degrees_.data <= 1.0)).all():
             raise ValueError("degrees_ should be above 0 and at most 1")

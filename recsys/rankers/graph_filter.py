@@ -16,8 +16,10 @@ from recsys.kernels.gram.counts import cooccurrence
 from recsys.rankers._eigenvalue import largest_eigenvalue
 from recsys.rankers._polynomial import by_likes, by_pairs
 from recsys.rankers._scoring import inner_products
-from recsys.rankers.base import DENSE_ITEMS, Candidate, Ranker, expect
+from recsys.rankers.base import DENSE_ITEMS, Candidate, Ranker, Shares, Times, expect
 from recsys.rankers.registry import RANKERS
+from recsys.rankers.state import expect_csr, is_csr
+from recsys.utils.docstrings import documented
 from recsys.utils.linalg import leading_singular
 from recsys.utils.memory import check_fits, parse_memory
 from recsys.utils.recency import recency_weights
@@ -41,6 +43,7 @@ ROWS = 64  # directions sharpened at once
 
 
 @RANKERS.add("graph-filter")
+@documented
 @dataclass(eq=False)
 class GraphFilter(Ranker):
     """Filters of the graph of items: GF-CF, BSPM and Turbo-CF, by name.
@@ -84,12 +87,6 @@ class GraphFilter(Ranker):
         "euler": s(z) = 1 − z; "rk4": 1 − z + z²/2 − z³/6 + z⁴/24. A product with P for each power.
     memory : str or int, optional
         Budget of AᵀA, such as "4GB", where it is made.
-    recency : float ≥ 0
-        Where times are given, an interaction with k newer ones in its profile has the weight (k +
-        1)^−recency; with 0 all have the same.
-    ties : "popularity", optional
-        Items of equal scores, including those of score 0, are ordered by popularity; cold items count
-        as items of mean popularity.
     random_state : int ≥ 0
         Seed of the randomised decomposition; the result does not depend on the number of threads.
 
@@ -165,9 +162,6 @@ class GraphFilter(Ranker):
         check_integer("random_state", self.random_state, 0, 2**32 - 1)
         parse_memory(self.memory)
 
-    def _reads_times(self) -> bool:
-        return self.recency > 0
-
     def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
         learned = ("likes_", "per_user_", "graph_", "rank_", "directions_", "sharpened_")
         for name in learned:
@@ -242,9 +236,7 @@ class GraphFilter(Ranker):
         out += terms[0] * directions
         return out
 
-    def _fold_in_scores(
-        self, rows: sp.csr_matrix, times: NDArray[np.float64] | None = None
-    ) -> NDArray[np.float32]:
+    def _fold_in_scores(self, rows: sp.csr_matrix, times: Times = None) -> NDArray[np.float32]:
         votes = recency_weights(rows, times, self.recency)
         if self.filter == IDEAL:
             return self._projected(rows, votes)
@@ -264,14 +256,9 @@ class GraphFilter(Ranker):
         out *= (1.0 / self.per_item_).astype(np.float32)
         return out
 
-    def _explain(
-        self, userid: int, row: sp.csr_matrix, item: int, times: NDArray[np.float64] | None = None
-    ) -> tuple[float, NDArray[np.float64]]:
-        return self._explain_items(userid, row, np.array([item]), times=times)[0]
-
     def _explain_items(
         self, userid: int, row: sp.csr_matrix, items: NDArray[np.int64], **timed: Any
-    ) -> list[tuple[float, NDArray[np.float64]]]:
+    ) -> list[Shares]:
         votes = recency_weights(row, timed.get("times"), self.recency)
         shares = np.zeros((len(items), row.nnz))
         if self.filter != IDEAL:  # P is symmetric: the contributions to an item are the item's own row
@@ -305,12 +292,11 @@ class GraphFilter(Ranker):
             raise ValueError("per_item_ should be above 0")
         if self.filter != IDEAL and self.locality != 1.0:
             graph = self.graph_
-            if not _is_csr(graph, (items, items), np.float32):
-                raise ValueError("graph_ does not fit the items")
+            expect_csr("graph_", graph, (items, items), np.float32)
             if (graph.data < 0).any() or (graph != graph.T).nnz:
                 raise ValueError("graph_ should be symmetric, and nowhere below 0")
         elif self.filter != IDEAL:
-            fits = _is_csr(self.likes_, (self.n_users_, items), np.uint8)
+            fits = is_csr(self.likes_, (self.n_users_, items), np.uint8)
             if not fits or (self.likes_.data != 1).any():
                 raise ValueError("likes_ should be ones of users and items")
             expect("per_user_", self.per_user_, (self.n_users_,), np.float64)
@@ -321,16 +307,6 @@ class GraphFilter(Ranker):
             expect("directions_", self.directions_, shape, np.float32)
             if self.filter == BSPM_EM:
                 expect("sharpened_", self.sharpened_, shape, np.float32)
-
-
-def _is_csr(matrix: Any, shape: tuple[int, int], dtype: type) -> bool:
-    """Return whether something is a CSR matrix of a shape and dtype."""
-    return (
-        sp.issparse(matrix)
-        and matrix.format == "csr"
-        and matrix.shape == shape
-        and matrix.dtype == dtype
-    )
 
 
 def _leading_directions(A: sp.csr_matrix, factors: int, seed: int) -> NDArray[np.float64]:

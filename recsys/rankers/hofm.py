@@ -44,6 +44,3 @@ class HOFM(MachineRanker):
 
     name: ClassVar[str] = "hofm"
     search_space: ClassVar[dict[str, Any]] = SEARCHED | {"degree": (2, 3)}
-
-    def _order(self) -> int:
-        return self.degree

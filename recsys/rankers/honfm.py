@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,11 +33,7 @@ class HONFMRanker(NetworkRanker):
     """
 
     name: ClassVar[str] = "honfm"
-
-    def _model(self, **common: Any) -> Any:
-        from recsys.links import HONFM  # late: it imports scikit-learn
-
-        return HONFM(**common)
+    link: ClassVar[str] = "HONFM"
 
     def _coefficients(self, order: int) -> NDArray[np.float64]:
         return np.ones(order + 1)

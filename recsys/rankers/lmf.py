@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 from recsys.rankers._implicit_factors import ImplicitFactors
 from recsys.rankers._logistic_fold_in import LEAST_RIDGE, logistic_fold_in
 from recsys.rankers._scoring import inner_products
-from recsys.rankers.base import Candidate
+from recsys.rankers.base import Candidate, Shares
 from recsys.rankers.registry import RANKERS
+from recsys.utils.docstrings import documented
 
 MOST_LIKES = 300_000  # beyond, folding in users takes `auto` too long
 
 
 @RANKERS.add("lmf")
+@documented
 @dataclass(eq=False)
 class LMF(ImplicitFactors):
     """Logistic matrix factorisation with sampled negatives, fitted by implicit.
@@ -30,16 +32,9 @@ class LMF(ImplicitFactors):
 
     Parameters
     ----------
-    factors : int ≥ 1
-    learning_rate : float > 0
-    regularization : float ≥ 0
-    iterations : int ≥ 1
     neg_prop : int ≥ 1
         Sampled per liked item, by popularity; at most factors + 2 for each user and item, as implicit
         0.7 bounds them, so that who has more interactions has a larger bias.
-    random_state : int ≥ 0
-    num_threads : int ≥ 0
-        1 is reproducible. 0 is all.
 
     Notes
     -----
@@ -93,7 +88,7 @@ class LMF(ImplicitFactors):
 
     def _explain_rows(
         self, userid: int, row: sp.csr_matrix, items: NDArray[np.int64], **timed: Any
-    ) -> list[tuple[float, NDArray[np.float64]]]:
+    ) -> list[Shares]:
         x = self._folded(row)
         scores = inner_products(x, self.item_factors_)[0]
         missing = 1.0 / (1.0 + np.exp(scores[row.indices].astype(np.float64)))

@@ -12,19 +12,21 @@ from numpy.typing import NDArray
 from recsys._jit import jit
 from recsys.errors import CapabilityError, InputError
 from recsys.kernels.gram.counts import check_budget, cooccurrence, sparse_bytes
-from recsys.rankers._asymmetric_cosine import asymmetric_cosine, strongest, weigh_rows
+from recsys.rankers._asymmetric_cosine import strongest, weigh_rows
 from recsys.rankers._gram_view import SMALL
 from recsys.rankers._item_weights import ItemWeights
 from recsys.rankers._sharpening import sharpen
 from recsys.rankers._updates import MOST, Updatable
 from recsys.rankers.base import DENSE_ITEMS, Candidate
 from recsys.rankers.registry import RANKERS
+from recsys.utils.docstrings import documented
 from recsys.utils.memory import parse_memory
-from recsys.utils.sparse import binary, owners
+from recsys.utils.sparse import binary, enlarged, entries_of, owners, row_votes
 from recsys.utils.validation import check_integer, check_real
 
 
 @RANKERS.add("msdw")
+@documented
 @dataclass(eq=False)
 class MSDw(Updatable, ItemWeights):
     """Asymmetric cosine: W_ij = (c_ij / (|U_i|^(1−α) |U_j|^α))^locality, j the candidate.
@@ -50,12 +52,6 @@ class MSDw(Updatable, ItemWeights):
         Whether an item's weight for itself is kept; it changes nothing for items not liked.
     memory : str or int, optional
         Budget of the weights, as in `cf-komd`.
-    recency : float ≥ 0
-        Where times are given, an interaction with k newer ones in its profile has the weight (k +
-        1)^−recency; with 0 all have the same.
-    ties : "popularity", optional
-        Items of equal scores, including those of score 0, are ordered by popularity; cold items count
-        as items of mean popularity.
 
     Attributes
     ----------
@@ -126,8 +122,7 @@ class MSDw(Updatable, ItemWeights):
 
     def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
         budget = parse_memory(self.memory)
-        lengths = np.maximum(np.diff(liked.indptr), 1).astype(np.float64)
-        counts = cooccurrence(liked, lengths**-self.votes if self.votes else None, budget)
+        counts = cooccurrence(liked, row_votes(liked, self.votes) if self.votes else None, budget)
         users = np.bincount(liked.indices, minlength=counts.shape[1])
         for name in ("counts_", "row_digests_"):
             vars(self).pop(name, None)
@@ -150,13 +145,7 @@ class MSDw(Updatable, ItemWeights):
     ) -> None:
         """Make some rows of counts, the diagonal among them, into weights, in place.
 
-        Parameters
-        ----------
-        data, indices : (entries,) float32, (entries,) int
-        lengths : (rows,) int
-            Entries of each row.
-        own, users : (rows,), (items,) int
-            How many users the rows' items have, and all items.
+        Arguments are those of `recsys.rankers._asymmetric_cosine.weigh_rows`.
         """
         weigh_rows(data, indices, lengths, own, users, 1.0 - self.alpha, self.alpha, self.locality)
 
@@ -169,7 +158,7 @@ class MSDw(Updatable, ItemWeights):
     ) -> NDArray[np.float32] | sp.csr_matrix:
         """Return the weights of counts, which are used up."""
         m, budget = counts.shape[0], parse_memory(self.memory)
-        asymmetric_cosine(counts, users, 1.0 - self.alpha, self.alpha, self.locality)
+        self.weigh_rows(counts.data, counts.indices, np.diff(counts.indptr), users, users)
         if self.sharpening and liked is not None:
             sharpen(counts, liked, self.sharpening)
         if not self.diagonal:
@@ -206,7 +195,7 @@ class MSDw(Updatable, ItemWeights):
         self.counts_, self.weights_ = _smallest(above), weights
 
     def _extend(self, items: int) -> None:
-        above = _enlarged(self.counts_, items)
+        above = enlarged(self.counts_, (items, items))
         own = np.pad(self.popularity_, (0, items - self.n_items_)).astype(np.int64)
         weights = self._weighed(_symmetric(above, own), own)
         self.counts_, self.weights_ = above, weights
@@ -233,7 +222,7 @@ def _smallest(counts: sp.csr_matrix) -> sp.csr_matrix:
     """Return counts in the smallest unsigned type that holds them."""
     kind = np.min_scalar_type(int(counts.data.max(initial=0)))
     # Made anew, so that index types are those that a file gives back.
-    return sp.csr_matrix((counts.data.astype(kind), counts.indices, counts.indptr), counts.shape)
+    return entries_of(counts, counts.data.astype(kind))
 
 
 def _above(counts: sp.csr_matrix) -> sp.csr_matrix:
@@ -256,12 +245,6 @@ def _symmetric(above: sp.csr_matrix, own: NDArray[np.int64]) -> sp.csr_matrix:
         indptr, indices, data,
     )  # fmt: skip
     return sp.csr_matrix((data, indices, indptr), above.shape)
-
-
-def _enlarged(counts: sp.csr_matrix, items: int) -> sp.csr_matrix:
-    """Return counts of more items, of which the last occur with none."""
-    indptr = np.pad(counts.indptr, (0, items - counts.shape[0]), "edge")
-    return sp.csr_matrix((counts.data, counts.indices, indptr), (items, items))
 
 
 # ---- kernels

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from recsys._jit import threads_of
 from recsys.rankers._item_weights import ItemWeights
+from recsys.rankers.base import Times
 from recsys.rankers.registry import RANKERS
+from recsys.utils.docstrings import documented
 from recsys.utils.memory import check_fits
 from recsys.utils.validation import MOST, check_integer, check_real
 
@@ -23,6 +25,13 @@ class ItemNeighbours(ItemWeights):
 
     The similarity is the inner product of two items' weighted columns, of which each item keeps the
     `top_k` largest. implicit computes it.
+
+    Parameters
+    ----------
+    top_k : int ≥ 1
+        Neighbours kept of each item, itself among them; implicit's K.
+    num_threads : int ≥ 0
+        Threads of the fit; 0 for all. The result is the same on any number.
     """
 
     top_k: int
@@ -60,27 +69,15 @@ class ItemNeighbours(ItemWeights):
         found.sort_indices()
         self.weights_ = found.astype(np.float32)
 
-    def _votes(self, rows: sp.csr_matrix, times: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    def _votes(self, rows: sp.csr_matrix, times: Times) -> NDArray[np.float64]:
         return rows.data * super()._votes(rows, times)
 
 
 @RANKERS.add("cosine")
+@documented
 @dataclass(eq=False)
 class Cosine(ItemNeighbours):
     """Item-to-item nearest neighbours by cosine, as implicit's `CosineRecommender`.
-
-    Parameters
-    ----------
-    top_k : int ≥ 1
-        Neighbours kept of each item, itself among them; implicit's K.
-    num_threads : int ≥ 0
-        Threads of the fit; 0 for all. The result is the same on any number.
-    recency : float ≥ 0
-        An interaction that k newer ones follow in its profile counts (k + 1)^−recency, where times are
-        given; 0 for all alike.
-    ties : "popularity", optional
-        Items of equal scores, including those of score 0, are ordered by popularity; cold items count
-        as items of mean popularity.
 
     Notes
     -----
@@ -109,24 +106,12 @@ class Cosine(ItemNeighbours):
 
 
 @RANKERS.add("tfidf")
+@documented
 @dataclass(eq=False)
 class TFIDF(ItemNeighbours):
     """Item-to-item nearest neighbours by the cosine of TF-IDF weights, as implicit's `TFIDFRecommender`.
 
     The weight of a value v of user u is √v·log(items / (1 + items of u)).
-
-    Parameters
-    ----------
-    top_k : int ≥ 1
-        Neighbours kept of each item, itself among them; implicit's K.
-    num_threads : int ≥ 0
-        Threads of the fit; 0 for all. The result is the same on any number.
-    recency : float ≥ 0
-        An interaction that k newer ones follow in its profile counts (k + 1)^−recency, where times are
-        given; 0 for all alike.
-    ties : "popularity", optional
-        Items of equal scores, including those of score 0, are ordered by popularity; cold items count
-        as items of mean popularity.
 
     Notes
     -----
@@ -158,6 +143,7 @@ class TFIDF(ItemNeighbours):
 
 
 @RANKERS.add("bm25")
+@documented
 @dataclass(eq=False)
 class BM25(ItemNeighbours):
     """Item-to-item nearest neighbours by products of BM25 weights, as implicit's `BM25Recommender`.
@@ -173,14 +159,6 @@ class BM25(ItemNeighbours):
         How much larger values count more.
     B : float in 0…1
         How much the popularity of an item counts against it.
-    num_threads : int ≥ 0
-        Threads of the fit; 0 for all. The result is the same on any number.
-    recency : float ≥ 0
-        An interaction that k newer ones follow in its profile counts (k + 1)^−recency, where times are
-        given; 0 for all alike.
-    ties : "popularity", optional
-        Items of equal scores, including those of score 0, are ordered by popularity; cold items count
-        as items of mean popularity.
 
     Notes
     -----

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,11 +33,7 @@ class PairDNNRanker(NetworkRanker):
     """
 
     name: ClassVar[str] = "pair-dnn"
-
-    def _model(self, **common: Any) -> Any:
-        from recsys.links import PairDNN  # late: it imports scikit-learn
-
-        return PairDNN(**common)
+    link: ClassVar[str] = "PairDNN"
 
     def _coefficients(self, order: int) -> NDArray[np.float64]:
         return np.array([0.0, *[1.0] * (order - 1), 0.0])

@@ -38,9 +38,8 @@ class PairNetRanker(PairTermRanker):
     degree: int = 3
 
     name: ClassVar[str] = "pairnet"
+    link: ClassVar[str] = "PairNet"
     search_space: ClassVar[dict[str, Any]] = SEARCHED | {"degree": (2, 3)}
 
     def _model(self, **common: Any) -> Any:
-        from recsys.links import PairNet  # late: it imports scikit-learn
-
-        return PairNet(degree=self.degree, **common)
+        return super()._model(degree=self.degree, **common)

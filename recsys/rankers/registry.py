@@ -9,6 +9,7 @@ from recsys.errors import InputError
 from recsys.rankers import _files
 from recsys.rankers.base import Ranker
 from recsys.registry import Registry
+from recsys.utils.spec import parse_spec
 
 RANKERS: Registry[type[Ranker]] = _files.RANKERS
 
@@ -42,6 +43,12 @@ def offered_models() -> list[str]:
         for name in list_rankers()
         for params in RANKERS.get(name).offered
     ]
+
+
+def ranker_of(spec: str) -> Ranker:
+    """Return the unfitted ranker of a specification such as "ease:regularization=500"."""
+    name, params = parse_spec(spec)
+    return make_ranker(name, **params)
 
 
 def make_ranker(name: str, /, **params: Any) -> Ranker:

@@ -20,25 +20,13 @@ from recsys.utils.sparse import owners
 
 @dataclass(frozen=True)
 class Sequences:
-    """Interactions of each user from oldest to newest; those of equal times are in random order.
-
-    Attributes
-    ----------
-    items : (nnz,) int32
-    owner : (nnz,) int64
-        Whose they are.
-    indptr : (users + 1,) int
-    gaps : (nnz,) float64
-        How many positions newer than the one before; interactions of equal times share a position.
-    elapsed : (nnz,) float64
-        Time since the one before; 0 for the oldest.
-    """
+    """Interactions of each user from oldest to newest; those of equal times are in random order."""
 
     items: NDArray[np.int32]
-    owner: NDArray[np.int64]
+    owner: NDArray[np.int64]  # whose they are
     indptr: NDArray[np.integer]
-    gaps: NDArray[np.float64]
-    elapsed: NDArray[np.float64]
+    gaps: NDArray[np.float64]  # how many positions newer than the one before; equal times share one
+    elapsed: NDArray[np.float64]  # time since the one before; 0 for the oldest
 
 
 def sequences(
@@ -73,25 +61,11 @@ def before_after(
     after: tuple[NDArray[np.float64], NDArray[np.float64]],
     time_scale: float | None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return XᵀX and XᵀY of all splits of all histories.
+    """Return XᵀX and XᵀY of all splits of all histories: items·blocks rows.
 
-    Parameters
-    ----------
-    found : Sequences
-    votes : (users,) float64
-        Weight of each row of a user.
-    items : int
-    before : rates, (exponentials,) float64, and coefficients, (blocks, exponentials) float64
-        The laws of X, a block of columns for each: column i·blocks + k is item i, law k.
-    after : the same of one law
-        The law of Y.
-    time_scale : float, optional
-        Both decay by e^−(elapsed time / time_scale), too.
-
-    Returns
-    -------
-    gram : (items·blocks, items·blocks) float64
-    cross : (items·blocks, items) float64
+    `votes` is the weight of each row of a user. `before` are the laws of X as rates, (exponentials,),
+    and coefficients, (blocks, exponentials): column i·blocks + k is item i, law k. `after` is the one
+    law of Y. With a `time_scale` both decay by e^−(elapsed time / time_scale), too.
     """
     scale = np.inf if time_scale is None else time_scale
     passed = found.elapsed[:, None] / scale

@@ -14,6 +14,7 @@ from recsys.kernels.gram.counts import cooccurrence
 from recsys.rankers._gram_view import worth_dense
 from recsys.rankers._item_weights import ItemWeights
 from recsys.rankers.registry import RANKERS
+from recsys.utils.docstrings import documented
 from recsys.utils.memory import check_memory, parse_memory
 from recsys.utils.validation import check_integer, check_real
 
@@ -21,6 +22,7 @@ SHARE = 4  # of the items: with more near ones than a fourth all are gone over
 
 
 @RANKERS.add("slim")
+@documented
 @dataclass(eq=False)
 class SLIM(ItemWeights):
     """SLIM: sparse non-negative regression of every item on the others, in parallel.
@@ -42,12 +44,6 @@ class SLIM(ItemWeights):
     memory : str or int, optional
         Budget, such as "4GB": of all pairs of items without `top_k`, of those that share a user with it.
         What does not fit is refused before the fit. What is free where not given.
-    recency : float ≥ 0
-        Where times are given, an interaction with k newer ones in its profile has the weight (k +
-        1)^−recency; with 0 all have the same.
-    ties : "popularity", optional
-        Items of equal scores, including those of score 0, are ordered by popularity; cold items count
-        as items of mean popularity.
 
     Notes
     -----

@@ -15,12 +15,15 @@ from recsys.rankers._asymmetric_cosine import strongest, weigh_rows
 from recsys.rankers._decay import Decay, parse_decays, sums_of_exponentials
 from recsys.rankers._item_weights import weighted_sums
 from recsys.rankers._sharpening import sharpen
-from recsys.rankers.base import DENSE_ITEMS, Candidate, Ranker, expect
+from recsys.rankers.base import DENSE_ITEMS, Candidate, Ranker, Shares, Times, expect
 from recsys.rankers.directed_cosine import followed
 from recsys.rankers.registry import RANKERS
 from recsys.rankers.sequences import before_after, sequences
+from recsys.rankers.state import expect_csr
+from recsys.utils.docstrings import documented
 from recsys.utils.memory import check_memory, free_memory
 from recsys.utils.recency import elapsed, newer
+from recsys.utils.sparse import entries_of, row_votes
 from recsys.utils.threads import safe_blas
 from recsys.utils.validation import check_choice, check_integer, check_real
 
@@ -29,6 +32,7 @@ FORMS = ("auto", "ridge", "cosine")
 
 
 @RANKERS.add("slist")
+@documented
 @dataclass(eq=False)
 class SLIST(Ranker):
     """Sequential recommendation, learned from all splits of the histories into past and future.
@@ -77,9 +81,6 @@ class SLIST(Ranker):
     sharpening : float ≥ 0
     top_k : int ≥ 1, optional
         As in `msdw`; form "cosine".
-    ties : "popularity", optional
-        Items of equal scores, including those of score 0, are ordered by popularity; cold items count
-        as items of mean popularity.
     random_state : int ≥ 0
         Seed for the order of interactions of equal times.
 
@@ -188,9 +189,8 @@ class SLIST(Ranker):
         times: sp.csr_matrix | None = None,
     ) -> None:
         found = sequences(liked, None if times is None else times.data, self.random_state)
-        lengths = np.diff(liked.indptr)
-        votes = np.maximum(lengths, 1.0) ** -float(self.votes)
-        longest = int(lengths.max())
+        votes = row_votes(liked, float(self.votes))
+        longest = int(np.diff(liked.indptr).max())
         self.ordered_ = times is not None
         laws = self._laws() if self.ordered_ else [Decay("none")]
         items = liked.shape[1]
@@ -214,17 +214,8 @@ class SLIST(Ranker):
     def law(self, longest: int, ordered: bool) -> tuple[str, NDArray[np.float64], NDArray[np.float64]]:
         """Return the law of the form "cosine" by name, and as a sum of exponentials.
 
-        Parameters
-        ----------
-        longest : int
-            Up to which gap the sum is to be the law.
-        ordered : bool
-            Whether there are times; else nothing decays.
-
-        Returns
-        -------
-        name : str
-        rates, coefficients : (exponentials,) float64
+        The sum, given by rates and coefficients, is the law up to the gap `longest`. Unless the
+        histories are `ordered` by times, nothing decays.
         """
         law = self._laws()[-1] if ordered else Decay("none")
         rates, (coefficients,) = sums_of_exponentials([law], longest)
@@ -240,13 +231,7 @@ class SLIST(Ranker):
     ) -> None:
         """Make some rows of what follows what into weights of the form "cosine", in place.
 
-        Parameters
-        ----------
-        data, indices : (entries,) float32, (entries,) int
-        lengths : (rows,) int
-            Entries of each row.
-        own, users : (rows,), (items,) int
-            How many users the rows' items have, and all items.
+        Arguments are those of `recsys.rankers._asymmetric_cosine.weigh_rows`.
         """
         weigh_rows(data, indices, lengths, own, users, self.beta, self.alpha, self.locality)
 
@@ -269,9 +254,7 @@ class SLIST(Ranker):
         fits = items <= DENSE_ITEMS and _ridge_bytes(items, blocks) <= free_memory()
         return "ridge" if fits else "cosine"
 
-    def _votes(
-        self, rows: sp.csr_matrix, times: NDArray[np.float64] | None
-    ) -> list[NDArray[np.float64]]:
+    def _votes(self, rows: sp.csr_matrix, times: Times) -> list[NDArray[np.float64]]:
         """Return the weight of each interaction of the rows, under each law."""
         if times is None or not self.ordered_:
             return [np.ones(rows.nnz)] * self._blocks
@@ -293,27 +276,16 @@ class SLIST(Ranker):
         """How many blocks of weights there are."""
         return 1 if sp.issparse(self.weights_) else len(self.weights_) // self.weights_.shape[1]
 
-    def _fold_in_scores(
-        self, rows: sp.csr_matrix, times: NDArray[np.float64] | None = None
-    ) -> NDArray[np.float32]:
+    def _fold_in_scores(self, rows: sp.csr_matrix, times: Times = None) -> NDArray[np.float32]:
         votes = self._votes(rows, times)
         if len(votes) == 1:
             return weighted_sums(rows, votes[0], self.weights_)
-        wide = sp.hstack(
-            [sp.csr_matrix((vote, rows.indices, rows.indptr), rows.shape) for vote in votes],
-            format="csr",
-        )
+        wide = sp.hstack([entries_of(rows, vote) for vote in votes], format="csr")
         if wide.indices.dtype != np.int32:
             wide.indices = wide.indices.astype(np.int32)
         return weighted_sums(wide, wide.data, self.weights_)
 
-    def _explain(
-        self,
-        userid: int,
-        row: sp.csr_matrix,
-        item: int,
-        times: NDArray[np.float64] | None = None,
-    ) -> tuple[float, NDArray[np.float64]]:
+    def _explain(self, userid: int, row: sp.csr_matrix, item: int, times: Times = None) -> Shares:
         shares = np.zeros(row.nnz)
         for k, vote in enumerate(self._votes(row, times)):
             column = self.weights_[row.indices + k * row.shape[1], item]
@@ -333,8 +305,7 @@ class SLIST(Ranker):
         if not isinstance(self.ordered_, bool):
             raise ValueError("ordered_ should be true or false")
         if sp.issparse(W):
-            if W.shape != (m, m) or W.dtype != np.float32:
-                raise ValueError("weights_ does not fit the items")
+            expect_csr("weights_", W, (m, m), np.float32)
             return
         blocks = len(self._laws()) if self.ordered_ else 1
         expect("weights_", W, (blocks * m, m), np.float32)

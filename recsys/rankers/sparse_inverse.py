@@ -27,7 +27,7 @@ def sparse_inverse_weights(
     fewer: bool = False,
     votes: NDArray[np.float64] | None = None,
 ) -> sp.csr_matrix:
-    """Return the ridge regression of each item on the `top_k` others that are most like it.
+    """Return the ridge regression of each item on the `top_k` others that are most like it, float32 CSR.
 
     With A = RᵀDR + Λ, D the users' votes, Λ the diagonal `ridge`, and N_j the items kept for item j,
     A[N_j, N_j]⁻¹ A[N_j, j] fills column j: the weights −P_ij/P_jj of P = A[N_j ∪ j, N_j ∪ j]⁻¹, which is
@@ -37,32 +37,10 @@ def sparse_inverse_weights(
     N_j are those with the largest cosines c_ij/√(c_ii·c_jj) of RᵀDR; of equal ones the rarer, then the
     earlier. Items that share no user with j are only kept where all are.
 
-    Parameters
-    ----------
-    liked : (users, items) CSR of ones
-    ridge : float > 0, or (items,) float64
-        Λ.
-    top_k : int ≥ 1
-    budget : int
-        Bytes for the counts and the weights.
-    fewer : bool
-        Lower `top_k` to what fits.
-    votes : (users,) float64, optional
-        Weight of each row; 1 when not given.
+    `budget` is in bytes, for the counts and the weights; what is beyond is refused, unless `fewer`
+    lowers `top_k` to what fits. A FitError says that Λ is so small that rounding could make a matrix
+    indefinite.
 
-    Returns
-    -------
-    (items, items) float32 CSR, without a diagonal
-
-    Raises
-    ------
-    InputError
-        Beyond the budget.
-    FitError
-        Where Λ is so small that rounding could make a matrix indefinite.
-
-    Notes
-    -----
     Sources: Steck, Markov random fields for collaborative filtering, NeurIPS 2019 (inverses of
     sub-matrices); Kolotilina and Yeremin, Factorized sparse approximate inverse preconditionings, 1993
     (a column of a sparse inverse solves the equations that its pattern names); Higham, Accuracy and
@@ -88,8 +66,7 @@ def sparse_inverse_weights(
             f"{size_text(budget)}: lower top_k, raise memory or keep fewer items"
         )
     popularity = np.diff(columns(liked).indptr)
-    each = None if votes is None else np.repeat(votes, np.diff(liked.indptr))
-    own = np.bincount(liked.indices, each, minlength=items).astype(np.float64)
+    own = weighted_counts(liked, votes)
     ridge = np.broadcast_to(np.asarray(ridge, np.float64), items)
     check_ridge(own, ridge, min(top_k, most))
     order = np.argsort(popularity, kind="stable")  # from rare to popular: see `_regress`
@@ -105,14 +82,14 @@ def sparse_inverse_weights(
     return sp.csc_matrix((weights, near, begins), shape=(items, items)).tocsr()
 
 
-def kept_lengths(others: NDArray[np.int64], top_k: int) -> NDArray[np.int64]:
-    """Return on how many items each is regressed, from the numbers of co-occurring items.
+def weighted_counts(liked: sp.csr_matrix, votes: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """Return the diagonal of RᵀDR, D the users' votes."""
+    each = None if votes is None else np.repeat(votes, np.diff(liked.indptr))
+    return np.bincount(liked.indices, each, minlength=liked.shape[1]).astype(np.float64)
 
-    Parameters
-    ----------
-    others : (items,) int64
-    top_k : int ≥ 1
-    """
+
+def kept_lengths(others: NDArray[np.int64], top_k: int) -> NDArray[np.int64]:
+    """Return on how many items each is regressed, from the numbers of co-occurring items, (items,)."""
     items = len(others)
     return np.full(items, items - 1) if top_k >= items - 1 else np.minimum(others, top_k)
 
@@ -121,10 +98,6 @@ def check_ridge(own: NDArray[np.float64], ridge: NDArray[np.float64], k: int) ->
     """Refuse a ridge with which rounding could make a matrix of k rows indefinite.
 
     Scaled to a unit diagonal, no matrix has an eigenvalue below the least Λ_ii / A_ii.
-
-    Raises
-    ------
-    FitError
     """
     if (ridge <= 2.0 * (k + 1) * (k + 2) * np.finfo(float).eps * (own + ridge)).any():
         raise FitError(f"EASE cannot invert its matrices: raise regularization ({ridge.min():g})")
@@ -140,27 +113,13 @@ def regressions(
     begins: NDArray[np.int64],
     lengths: NDArray[np.int64],
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Return the regressions of the items of positions low, low + 1 and so on.
+    """Return the regressions of the items of positions low, low + 1 and so on: on which items, and how.
 
-    Parameters
-    ----------
-    low : int
-    rows : indptr (rows + 1,) int64, indices (pairs,) int32, data (pairs,) float32
-        The counts of these items with all others, and with themselves.
-    above : the same of all items
-        Of which only rows of kept items are read, and of these the counts with items of later positions.
-        Items go from rare to popular: so these are few.
-    own, ridge : (items,) float64
-        By position.
-    names : (items,) int
-        Which item has each position.
-    begins, lengths : (rows,) int64
-        Where each regression begins in what is returned, and on how many items it is.
-
-    Returns
-    -------
-    items, weights : int32, float32
-        On which items each is regressed, in the order of positions, and how.
+    `rows` are the counts of these items with all others, and with themselves; `above` the same of all
+    items, of which only rows of kept items are read, and of these the counts with items of later
+    positions: items go from rare to popular, so these are few. `own` and `ridge` are by position,
+    `names` are the items of each. Regression r begins at begins[r] in what is returned, and is on
+    lengths[r] items, in the order of positions.
     """
     near = np.empty(lengths.sum(), dtype=np.int32)
     weights = np.empty(len(near), dtype=np.float32)

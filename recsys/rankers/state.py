@@ -11,26 +11,17 @@ from numpy.typing import NDArray
 
 from recsys.utils import model_file
 
-__all__ = ["State", "expect", "state_of", "take_over"]
+__all__ = ["State", "expect", "expect_csr", "is_csr", "state_of", "take_over"]
 
 
 @dataclass(frozen=True)
 class State:
-    """The learned state of a ranker, apart from its class, as a file keeps it.
+    """The learned state of a ranker, apart from its class, as a file keeps it."""
 
-    Attributes
-    ----------
-    arrays : dict of str to ndarray
-        A CSR matrix `x_` is `x_.data`, `x_.indices` and `x_.indptr`; a list of arrays `x_.0`, `x_.1`, ….
-    scalars : dict of str to a JSON value
-        With `x_.shape` of each CSR matrix.
-    parts : list of Ranker
-        The rankers that it consists of, each with a state of its own.
-    """
-
+    # A CSR matrix `x_` is `x_.data`, `x_.indices` and `x_.indptr`; a list of arrays `x_.0`, `x_.1`, ….
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
-    scalars: dict[str, Any] = field(default_factory=dict)
-    parts: list[Any] = field(default_factory=list)
+    scalars: dict[str, Any] = field(default_factory=dict)  # JSON values, `x_.shape` of each CSR matrix
+    parts: list[Any] = field(default_factory=list)  # the rankers that it consists of
 
 
 def state_of(ranker: Any) -> State:
@@ -57,10 +48,7 @@ def state_of(ranker: Any) -> State:
 def take_over(ranker: Any, state: State) -> None:
     """Give a ranker a state, checked as if it came from a stranger.
 
-    Raises
-    ------
-    ValueError
-        If the arrays are not finite, or do not fit each other.
+    A ValueError says that arrays are not finite, or do not fit each other.
     """
     own: dict[str, Any] = dict(state.scalars)
     arrays = dict(state.arrays)
@@ -95,9 +83,9 @@ def take_over(ranker: Any, state: State) -> None:
     if (ranker.popularity_ < 0).any():
         raise ValueError("popularity_ has values below 0")
     if ranker.times_ is not None:
-        fits = sp.issparse(ranker.times_) and ranker.times_.shape == (users, items)
-        if not fits or ranker.times_.dtype != np.float64 or (ranker.times_.data < 0).any():
-            raise ValueError("times_ does not fit the interactions")
+        expect_csr("times_", ranker.times_, (users, items), np.float64)
+        if (ranker.times_.data < 0).any():
+            raise ValueError("times_ has values below 0")
 
 
 def expect(name: str, array: Any, shape: tuple[int, ...], dtype: type) -> None:
@@ -105,3 +93,15 @@ def expect(name: str, array: Any, shape: tuple[int, ...], dtype: type) -> None:
     if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != dtype:
         found = getattr(array, "shape", type(array).__name__)
         raise ValueError(f"{name} should be {np.dtype(dtype).name} of shape {shape}, not {found}")
+
+
+def is_csr(matrix: Any, shape: tuple[int, int], dtype: type) -> bool:
+    """Return whether something is a CSR matrix of a shape and dtype."""
+    fits = sp.issparse(matrix) and matrix.format == "csr" and matrix.shape == shape
+    return fits and matrix.dtype == dtype
+
+
+def expect_csr(name: str, matrix: Any, shape: tuple[int, int], dtype: type) -> None:
+    """Refuse what is no CSR matrix of this shape and dtype."""
+    if not is_csr(matrix, shape, dtype):
+        raise ValueError(f"{name} does not fit: it should be CSR of {np.dtype(dtype).name}, {shape}")

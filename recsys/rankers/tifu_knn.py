@@ -9,13 +9,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from recsys.rankers.base import Shares, Times
 from recsys.rankers.registry import RANKERS
 from recsys.rankers.user_knn import UserNeighbours
+from recsys.utils.docstrings import documented
 from recsys.utils.sparse import entries_of, owners, unit_rows
 from recsys.utils.validation import check_integer, check_real
 
 
 @RANKERS.add("tifu-knn")
+@documented
 @dataclass(eq=False)
 class TIFUKNN(UserNeighbours):
     """Personal item frequency with user-to-user neighbours, for data in which users repeat items.
@@ -27,8 +30,6 @@ class TIFUKNN(UserNeighbours):
 
     Parameters
     ----------
-    top_k : int ≥ 1
-        Neighbours of a row; a user of the fit is its own first one, and adds to its own items only.
     alpha : float in 0…1
         Share of the user's own frequency. It changes lists only where items of the history are ranked,
         too (`filter_already_liked_items=False`).
@@ -37,9 +38,6 @@ class TIFUKNN(UserNeighbours):
         next; 1 for no decay.
     group_size : int ≥ 1
         Baskets of a group, from the newest on.
-    ties : "popularity", optional
-        Items of equal scores, those at 0 among them, are in the order of their popularity; a cold item
-        counts as one of mean popularity.
 
     Attributes
     ----------
@@ -90,7 +88,7 @@ class TIFUKNN(UserNeighbours):
     def _reads_times(self) -> bool:
         return self.within_decay < 1 or self.group_decay < 1
 
-    def _vectors(self, rows: sp.csr_matrix, times: NDArray[np.float64] | None) -> sp.csr_matrix:
+    def _vectors(self, rows: sp.csr_matrix, times: Times) -> sp.csr_matrix:
         decay = np.ones(rows.nnz)
         if times is not None:
             group, within = np.divmod(newer_baskets(rows, times), self.group_size)
@@ -112,31 +110,20 @@ class TIFUKNN(UserNeighbours):
     def _per_neighbour(self) -> float:
         return (1.0 - self.alpha) / min(self.top_k, self.item_users_.shape[1])
 
-    def _fold_in_scores(
-        self, rows: sp.csr_matrix, times: NDArray[np.float64] | None = None
-    ) -> NDArray[np.float32]:
+    def _fold_in_scores(self, rows: sp.csr_matrix, times: Times = None) -> NDArray[np.float32]:
         vectors = self._vectors(rows, times)
         scores = self._per_neighbour * self._sums(vectors).astype(np.float64)
         scores[owners(vectors), vectors.indices] += self.alpha * vectors.data
         return scores.astype(np.float32)
-
-    def _explain(
-        self,
-        userid: int,
-        row: sp.csr_matrix,
-        item: int,
-        times: NDArray[np.float64] | None = None,
-    ) -> tuple[float, NDArray[np.float64]]:
-        return self._explain_items(userid, row, np.array([item]), times=times)[0]
 
     def _explain_items(
         self,
         userid: int,
         row: sp.csr_matrix,
         items: NDArray[np.int64],
-        times: NDArray[np.float64] | None = None,
+        times: Times = None,
         **timed: Any,
-    ) -> list[tuple[float, NDArray[np.float64]]]:
+    ) -> list[Shares]:
         vector = self._vectors(row, times)
         shares = self._per_neighbour * self._shares(vector, items)
         shares += self.alpha * vector.data[:, None] * (vector.indices[:, None] == items)

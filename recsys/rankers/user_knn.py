@@ -10,8 +10,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.rankers._sparse_scoring import fill_best, sparse_sums
-from recsys.rankers.base import Ranker
+from recsys.rankers.base import Ranker, Shares
 from recsys.rankers.registry import RANKERS
+from recsys.rankers.state import expect_csr
+from recsys.utils.docstrings import documented
 from recsys.utils.sparse import unit_rows
 from recsys.utils.topn import LOWEST
 from recsys.utils.validation import check_integer
@@ -22,6 +24,11 @@ class UserNeighbours(Ranker):
 
     Every user of the fit is compared with the row, the user itself among them: a history has the same
     list whether its user was in the fit or not.
+
+    Parameters
+    ----------
+    top_k : int ≥ 1
+        Neighbours of a row; a user of the fit is its own first one, and adds to its own items only.
     """
 
     top_k: int
@@ -69,27 +76,16 @@ class UserNeighbours(Ranker):
         return sparse_sums(vectors, vectors.data, self.item_users_)
 
     def _check_state(self) -> None:
-        for name, shape in (
-            ("user_items_", (self.n_users_, self.n_items_)),
-            ("item_users_", (self.n_items_, self.n_users_)),
-        ):
-            found = getattr(self, name)
-            if not sp.issparse(found) or found.shape != shape or found.dtype != np.float32:
-                raise ValueError(f"{name} does not fit the users and items")
+        users, items = self.n_users_, self.n_items_
+        expect_csr("user_items_", self.user_items_, (users, items), np.float32)
+        expect_csr("item_users_", self.item_users_, (items, users), np.float32)
 
 
 @RANKERS.add("user-knn")
+@documented
 @dataclass(eq=False)
 class UserKNN(UserNeighbours):
     """User-to-user nearest neighbours: s_i = Σ_v cos(x, x_v)·x_vi over the `top_k` nearest users v.
-
-    Parameters
-    ----------
-    top_k : int ≥ 1
-        Neighbours of a row; a user of the fit is its own first one, and adds to its own items only.
-    ties : "popularity", optional
-        Items of equal scores, those at 0 among them, are in the order of their popularity; a cold item
-        counts as one of mean popularity.
 
     Attributes
     ----------
@@ -125,12 +121,9 @@ class UserKNN(UserNeighbours):
     def _fold_in_scores(self, rows: sp.csr_matrix) -> NDArray[np.float32]:
         return self._sums(_vectors(rows))
 
-    def _explain(self, userid: int, row: sp.csr_matrix, item: int) -> tuple[float, NDArray[np.float64]]:
-        return self._explain_items(userid, row, np.array([item]))[0]
-
     def _explain_items(
         self, userid: int, row: sp.csr_matrix, items: NDArray[np.int64], **timed: Any
-    ) -> list[tuple[float, NDArray[np.float64]]]:
+    ) -> list[Shares]:
         shares = self._shares(_vectors(row), items)
         return [(float(column.sum()), column) for column in shares.T]
 

@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from recsys.engines.base import SAME, installed
 from recsys.engines.local import LocalEngine
 from recsys.errors import InputError
 from recsys.rankers import ModelPackage, load_package
-from recsys.recommender.filters import check_fair, left_out, merchandising
+from recsys.recommender.filters import check_fair, left_out, merchandising, plain
 from recsys.recommender.fitted import Fitted
 from recsys.recommender.ids import id_list
 from recsys.recommender.list_rows import ListRows
@@ -46,33 +45,17 @@ MOST_BLOCK = 1 << 20
 
 @dataclass(frozen=True)
 class Written:
-    """The result of a run.
-
-    Attributes
-    ----------
-    folder : Path
-    written, skipped : int
-        Parts that this run wrote, and those that were there.
-    users, fallbacks : int
-        Whose lists this run wrote, and how many of them like nothing and got the most popular items.
-    workers : int
-    seconds : float
-        Of this run, from the engine's start to the last part.
-    work : float
-        What the workers' own work took, added up.
-    unfair : int
-        Lists of this run with fewer items of the protected group than asked for.
-    """
+    """The result of a run."""
 
     folder: Path
-    written: int
-    skipped: int
-    users: int
-    fallbacks: int
+    written: int  # parts that this run wrote
+    skipped: int  # those that were there
+    users: int  # whose lists this run wrote
+    fallbacks: int  # how many of them like nothing and got the most popular items
     workers: int
-    seconds: float
-    work: float
-    unfair: int = 0
+    seconds: float  # of this run, from the engine's start to the last part
+    work: float  # what the workers' own work took, added up
+    unfair: int = 0  # lists of this run with fewer items of the protected group than asked for
 
     @property
     def overhead(self) -> float:
@@ -98,15 +81,7 @@ def plain_options(
 ) -> dict[str, Any]:
     """Return how lists are made as JSON holds it; the rest as `Recommender.recommend` takes it.
 
-    Parameters
-    ----------
-    text : bool
-        Whether ids are text and columns those of the command line.
-
-    Raises
-    ------
-    InputError
-        If a value is of a wrong type.
+    With `text` ids are text and columns those of the command line. A value of a wrong type is refused.
     """
 
     def names(what: str, given: Any) -> list[str] | None:
@@ -122,7 +97,7 @@ def plain_options(
         "dislikes": [str(one) for one in id_list("dislikes", dislikes)],
         "diversity": check_real("diversity", diversity, 0.0, 1.0),
         "filters": {str(name): _plain_filter(one) for name, one in (filters or {}).items()} or None,
-        "as_of": _plain(as_of), "why": check_flag("why", why), "text": bool(text),
+        "as_of": plain(as_of), "why": check_flag("why", why), "text": bool(text),
         "filter_liked": check_flag("filter_liked", filter_liked),
     }  # fmt: skip
     # Only where they are given, so that parts made before there were such options are gone on with.
@@ -130,9 +105,9 @@ def plain_options(
         found["pinned"] = names("pinned", pinned)
     for name, given in (("boosts", boosts), ("at_most", at_most)):
         if given:
-            found[name] = {str(key): _plain(value) for key, value in dict(given).items()}
+            found[name] = {str(key): plain(value) for key, value in dict(given).items()}
     if fair is not None:
-        found["fair"] = {str(key): _plain(value) for key, value in check_fair(fair).items()}
+        found["fair"] = {str(key): plain(value) for key, value in check_fair(fair).items()}
         if isinstance(fair["protected"], Mapping):
             wanted = fair["protected"].items()
             found["fair"]["protected"] = {str(name): _plain_filter(one) for name, one in wanted}
@@ -145,24 +120,14 @@ def plain_options(
     return found
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.datetime64):
-        return str(value)
-    if isinstance(value, date):  # datetimes and pandas' timestamps are dates
-        return value.isoformat()
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        return _plain(value[()])
-    return value.item() if isinstance(value, np.generic) else value
-
-
 def _plain_filter(wanted: Any) -> Any:
     if isinstance(wanted, tuple):
-        return {"range": [_plain(end) for end in wanted]}
+        return {"range": [plain(end) for end in wanted]}
     if isinstance(wanted, (set, frozenset)):
         return {"any": sorted(map(_plain_value, wanted), key=str)}
     if isinstance(wanted, list) or hasattr(wanted, "tolist") and np.ndim(wanted):
         return {"any": [_plain_value(one) for one in wanted]}
-    return {"is": _plain(wanted)}
+    return {"is": plain(wanted)}
 
 
 def _plain_value(value: Any) -> Any:
@@ -182,13 +147,7 @@ def _filters(plain: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def lists_of(package: ModelPackage, options: Mapping[str, Any]) -> Lists:
-    """Return the lists of all users of a model package.
-
-    Raises
-    ------
-    InputError
-        As `Recommender.recommend`.
-    """
+    """Return the lists of all users of a model package, made as `plain_options` say."""
     fair = options.get("fair")
     if fair is not None and isinstance(fair.get("protected"), Mapping):
         fair = fair | {"protected": _filters(fair["protected"])}
@@ -206,12 +165,7 @@ def lists_of(package: ModelPackage, options: Mapping[str, Any]) -> Lists:
 def read_model(path: str | os.PathLike[str]) -> tuple[ModelPackage, str]:
     """Return the content of a file, mapped, and the checksum of that very content.
 
-    Raises
-    ------
-    ModelFileError
-        As `load_package`.
-    InputError
-        If the file is replaced at the same time.
+    A file that is replaced at the same time is refused.
     """
     digest = checksum(path)
     package = load_package(path, mapped=True)
@@ -240,33 +194,20 @@ def write_all_users(
 ) -> Written:
     """Write the lists of all users to a folder of parts; parts that are there are left as they are.
 
-    Parameters
-    ----------
-    folder : path
-        A new or empty one, or one that a run of the same job left.
-    package : ModelPackage
-    options : mapping
-        As `plain_options` makes it.
-    model : path or URL, optional
-        The file that the model package was read from. Without one it is written to the folder for as
-        long as the workers need it, where the engine has any.
-    digest : str, optional
-        The file's checksum when the model package was read, as `read_model` tells it; when not given it
-        is looked up, and the file must not have been replaced.
-    on : str or Engine
-        As `recsys.engines.engine` takes it; one that is handed over stays open.
-    workers, threads : int ≥ 1, optional
-        How many workers to start; threads of each, 1 where the workers are processes of their own.
-    block : int ≥ 1
-        Users a part.
-    progress : callable, optional
-        Called with the parts that are there and all parts.
+    The folder is new or empty, or one that a run of the same job left; anything else in it is refused.
+    `options` are those of `plain_options`.
 
-    Raises
-    ------
-    InputError
-        If the folder holds anything else, a worker sees other files than this process or has other
-        versions, or the workers ended; what is written stays.
+    The workers read the file `model`, a path or URL, that the model package was read from. Without one
+    it is written to the folder for as long as they need it. `digest` is the checksum when the model
+    package was read, as `read_model` tells it; when not given it is looked up. The file must not have
+    been replaced.
+
+    `on` is taken as by `recsys.engines.engine`; an engine that is handed over stays open. `workers` are
+    started, with `threads` each, 1 where they are processes of their own; `block` is the number of users
+    a part. `progress` is called with the parts that are there and all parts.
+
+    Also refused is a worker that sees other files than this process or has other versions, and that all
+    workers ended; what is written stays.
     """
     block = check_integer("block", block, 1, MOST_BLOCK)
     if threads is not None:
@@ -327,12 +268,8 @@ def _file_of(package: ModelPackage, model: Any, parts: Parts, runner: Engine) ->
 def write_part(unit: Unit) -> tuple[int, int, int] | None:
     """Write one part where it is not there yet.
 
-    Returns its users, how many of them like nothing, and how many lists are not fair.
-
-    Raises
-    ------
-    InputError
-        If this worker does not see the model or the folder, or they are not those of the unit.
+    Returns its users, how many of them like nothing, and how many lists are not fair. Refused where this
+    worker does not see the model or the folder, or they are not those of the unit.
     """
     path, job, folder, start = unit
     parts = Parts(Path(folder), {})

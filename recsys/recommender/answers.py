@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from recsys.errors import counted
-from recsys.explain import Decomposition, ItemRule, Product, Reasons, TasteRule
+from recsys.explain import Decomposition, ItemRule, Reasons, TasteRule
 from recsys.utils import frames
 
 ROUNDING = 1e-9  # of the score: what sums of shares differ by
@@ -187,7 +187,7 @@ class Why:
         if made is None:
             return []
         rows = [("the item's own", made.base)]
-        rows += [(_product(one), one.adds) for one in made.listed]
+        rows += [(" × ".join(one.names), one.adds) for one in made.listed]
         if made.unlisted:
             rows.append((counted(made.unlisted, "other product"), made.others))
         if made.higher:
@@ -225,10 +225,6 @@ def _aged(found: Reasons, item: int) -> dict[str, Any]:
     """Return how long ago a liked item was, null where the model does not rank by it."""
     age = found.ages.get(item)
     return {"newer": None if age is None else age.newer, "days": None if age is None else age.days}
-
-
-def _product(one: Product) -> str:
-    return " × ".join(one.names)
 
 
 @dataclass(frozen=True)

@@ -24,23 +24,12 @@ def write_table(
     The old rows of the users of a block are deleted and the new ones inserted in one transaction: who
     reads sees each user's old list or the new one. Rows of other users stay.
 
-    Parameters
-    ----------
-    where : str or sqlalchemy.Engine
-        A URL such as "postgresql+psycopg://name@host/database" or "sqlite:///top.db".
-    name : str
-        Of the table, whose primary key is the user and the rank.
-    columns : mapping of str to type
-        Columns "user", "rank" and others; what their cells are: str, int or float. A table that is there
-        may lack "title" and "source", which are then left out.
-    blocks : iterable of (users, rows)
-
-    Raises
-    ------
-    InputError
-        If SQLAlchemy or the driver is missing, the URL is none, or the table has other columns.
-    DatabaseError
-        If the database cannot be opened or written; blocks that were written stay.
+    `where` is an engine of SQLAlchemy, or a URL such as "postgresql+psycopg://name@host/database" or
+    "sqlite:///top.db". The primary key of the table is the user and the rank. `columns` are "user",
+    "rank" and others, of cells of str, int or float. A table that is there may lack "title" and
+    "source", which are then left out; other columns are an InputError, as is a missing SQLAlchemy or
+    driver. A DatabaseError says that the database cannot be opened or written; blocks that were written
+    stay.
     """
     sa = sqlalchemy_for("databases")
     if not isinstance(name, str) or not name.strip():
@@ -66,13 +55,7 @@ def write_table(
 
 
 def _table(sa: Any, engine: Any, name: str, columns: Mapping[str, type]) -> Any:
-    """Return the table, made if it is absent.
-
-    Raises
-    ------
-    InputError
-        If it has other columns.
-    """
+    """Return the table, made if it is absent; other columns than asked for are refused."""
     kinds: dict[type, Any] = {str: sa.Text, int: sa.BigInteger, float: sa.Double}
     found = [
         sa.Column(

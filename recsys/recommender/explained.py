@@ -33,6 +33,7 @@ from recsys.utils.validation import check_integer
 BUDGET = 50_000_000  # entries of rows that a search for formulas looks at: a fraction of a second
 SOMEBODY = "somebody"  # a new user, in sentences
 SAID = ("user", "item", "ranker", "min_support")  # keys that are repeated elsewhere
+COUNTS = ("support", "hits", "others", "others_hits", "low", "tested", "tested_hits", "tested_low")
 CLOSE = 1e-3  # relative difference from the list's score that is not mentioned
 LEAST_PROFILE = 5  # liked items below which no rule of a profile is looked for
 
@@ -58,37 +59,16 @@ def explained_row(
 ) -> Why:  # fmt: skip
     """Return `explained` of an item by its number, for a row of liked items as a ranker takes it.
 
-    Command line, service, app and `Recommender.explain` all show what this returns.
+    Command line, service, app and `Recommender.explain` all show what this returns. `userid`, `row`,
+    `item`, `times`, `as_of` and `n` are those of `recsys.explain.reasons`, `word` and `ratings` those of
+    `recsys.explain.because`; the word is that of the model package's columns when not given.
 
-    Parameters
-    ----------
-    package : ModelPackage
-    userid, row, item, times, as_of
-        As in `recsys.explain.reasons`, and `n` as its N.
-    fold_in : bool
-        Whether the row is not that of the user's fit, where the ranker folds rows in.
-    exclude : int, optional
-        Row of the user who asks, who is left out of the rule's counts.
-    word : "liked" or "rated", optional
-        As in `recsys.explain.because`; that of the model package's columns when not given.
-    ratings : mapping of int to str, optional
-        As in `recsys.explain.because`.
-    kind : str
-        Of the tables that the answer makes.
-    formulas : int ≥ 0
-        So many formulas over users, those with the largest weights; 0 for none.
-    changes : int ≥ 0
-        So many liked items without which the item's rank is worst; 0 for none.
-    model_rule : int ≥ 0
-        The rule for which other users the model puts the item among so many first, and which items
-        with attributes of this one it puts there for this user; 0 for none.
-    attributes : Attributes, optional
-        Those of the items, where they are at hand; else they are made for a model rule.
-
-    Raises
-    ------
-    InputError
-        If a number is out of range.
+    `fold_in` says that the row is not that of the user's fit, where the ranker folds rows in. `exclude`
+    is the row of the user who asks, who is left out of the rule's counts. There are so many formulas,
+    those with the largest weights; so many changes, liked items without which the item's rank is worst;
+    and, above 0, a `model_rule`: for which other users the model puts the item among so many first, and
+    which items with attributes of this one it puts there for this user. `attributes` are those of the
+    items, where they are at hand; else they are made for a model rule.
     """
     check_integer("formulas", formulas, 0)
     check_integer("changes", changes, 0)
@@ -227,21 +207,15 @@ def model_rule_of(
     if rule is None and owned is None:
         return None, notes
     ids, titles = package.item_ids, package.titles
-    told: dict[str, Any] = {
-        "items": [], "first": first, "users": users, "support": None, "hits": None, "others": None,
-        "others_hits": None, "low": None, "tested": None, "tested_hits": None, "tested_low": None,
-        "text": "",
-        "attributes": None if owned is None else owned.as_dict(package.ranker.name, first),
-    }  # fmt: skip
+    ranker, text = package.ranker.name, ""
     if rule is not None:
-        told |= {
-            "items": [{"item": str(ids[k]), "title": str(titles[k])} for k in rule.items],
-            "support": rule.support, "hits": rule.hits, "others": rule.others,
-            "others_hits": rule.others_hits, "low": rule.low, "tested": rule.tested,
-            "tested_hits": rule.tested_hits, "tested_low": rule.tested_low,
-            "text": wording.listed(titles, rule, package.ranker.name, first, users, word=word),
-        }  # fmt: skip
-    return told, notes
+        text = wording.listed(titles, rule, ranker, first, users, word=word)
+    listed = () if rule is None else rule.items
+    return {
+        "items": [{"item": str(ids[k]), "title": str(titles[k])} for k in listed], "first": first,
+        "users": users, **{name: getattr(rule, name, None) for name in COUNTS}, "text": text,
+        "attributes": None if owned is None else owned.as_dict(ranker, first),
+    }, notes  # fmt: skip
 
 
 def word_of(package: ModelPackage) -> str:

@@ -23,13 +23,7 @@ NOTHING_KNOWN = "filters need something known of the items: give Interactions.fr
 
 
 def candidates(users: list[str | int], items: Any) -> list[tuple[list[str | int], Any]]:
-    """Return users with the only items that they may get: together, or one by one of a mapping.
-
-    Raises
-    ------
-    InputError
-        If a mapping lacks a user.
-    """
+    """Return users with the only items that they may get: together, or one by one of a mapping."""
     if not isinstance(items, Mapping):
         return [(users, items)]
     named = {str(user): some for user, some in items.items()}
@@ -47,20 +41,8 @@ def left_out(
 ) -> NDArray[np.int64] | None:
     """Return the items that are not to be recommended; None where all may.
 
-    Parameters
-    ----------
-    package : ModelPackage
-    items, exclude : sequence of ids, optional
-        The only ones, and those that are not.
-    filters : mapping of str to what is wanted, optional
-        As `passing` takes it.
-    name : str
-        Of `items`, for messages.
-
-    Raises
-    ------
-    InputError
-        If an id is unknown, or no item is left.
+    `items` are the only ones, `exclude` those that are not, `filters` are taken as by `passing`; `name`
+    is that of `items`, for messages. That no item is left is refused.
     """
     keep = np.ones(len(package.item_ids), dtype=bool)
     if items is not None:
@@ -90,20 +72,8 @@ def merchandising(
 ) -> Merchandising | None:
     """Return the merchandising rules of every list; None without any.
 
-    Parameters
-    ----------
-    package : ModelPackage
-    pinned : sequence of ids
-    boosts : mapping of id to factor ≥ 0, optional
-    at_most : mapping of str to int ≥ 1, optional
-        By column of what is known of items.
-    fair : mapping or Fair, optional
-        `protected` (what `passing` takes), `p` and `alpha`, as `Recommender.recommend` takes them.
-
-    Raises
-    ------
-    InputError
-        If an id or a column is unknown, or a number is out of range.
+    They are given as to `Recommender.recommend`: `boosts` by id, `at_most` by column of what is known of
+    items, and `fair` with `protected`, which `passing` takes.
     """
     if fair is not None and not isinstance(fair, Fair):
         fair = _fair(package, fair)
@@ -125,13 +95,7 @@ def merchandising(
 
 
 def check_fair(given: Any) -> Mapping[str, Any]:
-    """Return a rule for a protected group as it was given.
-
-    Raises
-    ------
-    InputError
-        If it is no mapping of `protected`, and of `p` and `alpha` where they are given.
-    """
+    """Return a rule for a protected group: `protected`, and `p` and `alpha` where they are given."""
     form = "{'protected': {'genres': 'Drama'}, 'p': 0.5, 'alpha': 0.1}"
     if not isinstance(given, Mapping) or "protected" not in given:
         raise InputError(f"fair must be a mapping such as {form}, not {given!r}"[:200])
@@ -166,13 +130,7 @@ def _values(features: pd.DataFrame | None, name: str) -> Callable[[int], list[st
 
 
 def _column(features: pd.DataFrame | None, name: str) -> pd.Series:
-    """Return a column of what is known of items.
-
-    Raises
-    ------
-    InputError
-        If there is none of this name.
-    """
+    """Return a column of what is known of items."""
     if features is None or len(features.columns) == 0:
         raise InputError(NOTHING_KNOWN)
     if name not in features.columns:
@@ -190,11 +148,6 @@ def passing(features: pd.DataFrame | None, filters: Mapping[str, Any]) -> NDArra
     filters : mapping of str to what is wanted
         By column: a pair (least, most) of numbers or dates, both included, None for no end; a list or
         set of values, of which any will do; or one value. A cell of several, `Drama|War`, has each.
-
-    Raises
-    ------
-    InputError
-        If a column is absent, or an end is no number where the column has numbers.
 
     Examples
     --------
@@ -248,11 +201,19 @@ def _end(end: Any, dates: bool) -> float:
         return float("nan")
     if not dates:
         return float(end) if isinstance(end, (int, float, np.number)) else float("nan")
-    if isinstance(end, np.datetime64):
-        end = str(end)
-    elif isinstance(end, date):  # datetimes and pandas' timestamps are dates
-        end = end.isoformat()
+    end = plain(end)
     return iso_seconds(end) if isinstance(end, str) else float("nan")
+
+
+def plain(value: Any) -> Any:
+    """Return a value of NumPy, or a date, as JSON has it."""
+    if isinstance(value, np.datetime64):
+        return str(value)
+    if isinstance(value, date):  # datetimes and pandas' timestamps are dates
+        return value.isoformat()
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        return plain(value[()])
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _among(name: str, cells: pd.Series, wanted: Any) -> NDArray[np.bool_]:

@@ -12,18 +12,9 @@ SHOWN = 60  # characters of what was given, in a message
 
 
 def id_list(what: str, given: Any) -> list[str | int]:
-    """Return ids as a list: of one id, a sequence, or a column.
+    """Return ids as a list: of one id, a sequence, an array, or a Series of any kind.
 
-    Parameters
-    ----------
-    what : str
-        What messages call them.
-    given : str, int, sequence, array, or Series of any kind
-
-    Raises
-    ------
-    InputError
-        If one is neither text nor an integer.
+    `what` is what messages call them.
 
     Examples
     --------
@@ -58,13 +49,7 @@ def _several(given: Any) -> bool:
 
 
 def one_id(what: str, given: Any) -> str | int:
-    """Return one id.
-
-    Raises
-    ------
-    InputError
-        If it is none.
-    """
+    """Return one id, and refuse what is none."""
     found = _plain(given)
     if found is None:
         shown = repr(given)[:SHOWN].split("\n")[0]

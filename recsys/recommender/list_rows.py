@@ -98,10 +98,7 @@ class ListRows:
         return because(self.package.titles, found, word=word_of(self.package))
 
     def _columns(self, why: bool, source: bool) -> list[str]:
-        shown = {"title": self.fitted.titled, "source": source, "why": why and self._says_why}
+        ranker = self.package.ranker
+        explains = ranker.capabilities & {"explain", "similar-items"} or ranker.name == "popularity"
+        shown = {"title": self.fitted.titled, "source": source, "why": why and explains}
         return [name for name in NAMES if shown.get(name, True)]
-
-    @property
-    def _says_why(self) -> bool:
-        has = self.package.ranker.capabilities
-        return "explain" in has or "similar-items" in has or self.package.ranker.name == "popularity"

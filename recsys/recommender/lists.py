@@ -41,37 +41,19 @@ Block = list[tuple[int, Recommendations]]
 
 @dataclass(frozen=True)
 class ListRequest:
-    """For whom lists are made.
+    """For whom lists are made."""
 
-    Attributes
-    ----------
-    labels : sequence
-        What they are called.
-    ids : (users,) int
-    rows : (users, items) CSR
-    times : (users, items) CSR or None
-        When they liked what is in the rows, where the ranker does not know.
-    fold_in : bool
-        Whether the rows are not those that the ranker was fitted on.
-    """
-
-    labels: Sequence[Any]
+    labels: Sequence[Any]  # what they are called
     ids: NDArray[np.int64]
-    rows: sp.csr_matrix
-    times: sp.csr_matrix | None = None
-    fold_in: bool = False
+    rows: sp.csr_matrix  # (users, items)
+    times: sp.csr_matrix | None = None  # of what is in the rows, where the ranker does not know them
+    fold_in: bool = False  # whether the rows are not those that the ranker was fitted on
 
     @classmethod
     def of_users(
         cls, package: ModelPackage, users: Sequence[Any] | None, as_of: float | str | None = None
     ) -> ListRequest:
-        """Return users by id, all of them for None, with what they had liked by a time, or by now.
-
-        Raises
-        ------
-        InputError
-            If an id is unknown, or `as_of` as in `ModelPackage.profile`.
-        """
+        """Return users by id, all of them for None, with what they had liked by a time, or by now."""
         if users is None:
             ids, labels = np.arange(len(package.user_ids)), list(package.user_ids)
         else:
@@ -92,47 +74,23 @@ class ListRequest:
 
 @dataclass
 class Lists:
-    """Lists of the best items.
-
-    Attributes
-    ----------
-    package : ModelPackage
-    request : ListRequest
-    number : int
-        Items a list, at most.
-    dislikes : sequence of int
-        Items to keep away from, and what goes with them.
-    diversity : float in 0…1
-    left_out : (n,) int or None
-        Items that are in no list.
-    filter_liked : bool
-        Whether items already liked are in no list.
-    merchandising : Merchandising or None
-        Pinned items, boosts, how many items of a brand and of a protected group.
-    fallbacks : int
-        So far, the users without liked items, who get the most popular ones.
-    unfair : int
-        So far, the lists with fewer items of the protected group than asked for.
-    """
+    """Lists of the best items."""
 
     package: ModelPackage
     request: ListRequest
-    number: int
+    number: int  # items a list, at most
     dislikes: Sequence[int] = ()
     diversity: float = 0.0
-    left_out: NDArray[np.int64] | None = None
+    left_out: NDArray[np.int64] | None = None  # items that are in no list
     filter_liked: bool = True
     merchandising: Merchandising | None = None
-    fallbacks: int = 0
-    unfair: int = 0
+    fallbacks: int = 0  # so far, the users without liked items, who get the most popular ones
+    unfair: int = 0  # so far, the lists with fewer items of the protected group than asked for
 
     def blocks(self, start: int = 0, stop: int | None = None) -> Iterator[Block]:
         """Yield a block of users at a time, each by its position in `request`, with the list.
 
-        Parameters
-        ----------
-        start, stop : int
-            The places of those whose lists are made: all when not given.
+        `start` and `stop` are the positions of those whose lists are made: all when not given.
         """
         reranked = len(self.dislikes) or self.diversity or self.merchandising is not None
         make = self._reranked if reranked else self._plain

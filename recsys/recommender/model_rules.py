@@ -121,16 +121,6 @@ class ModelRule:
 class AttributesRule:
     """A conjunction of an item's own attributes, and how often a model puts such items first for a user.
 
-    Attributes
-    ----------
-    names : tuple of str
-        One or two attributes of the item.
-    counts : ItemRule
-        Counts over all items that could be recommended: `support` have the attributes, and `hits` of
-        them are among the first of the list.
-    itself : bool or None
-        Whether the item is among these; None where it could not be recommended, as it is liked.
-
     Examples
     --------
     >>> from recsys.explain import ItemRule
@@ -139,9 +129,9 @@ class AttributesRule:
     (200, 20, 0.1)
     """
 
-    names: tuple[str, ...]
-    counts: ItemRule
-    itself: bool | None
+    names: tuple[str, ...]  # one or two attributes of the item
+    counts: ItemRule  # over all items that could be recommended: `hits` are among the first
+    itself: bool | None  # whether the item is among these; None where it is liked
 
     @property
     def items(self) -> int:
@@ -166,13 +156,7 @@ class AttributesRule:
 
 
 def model_rule(fitted: Fitted, user: str | int | None, item: str | int | None, first: int) -> ModelRule:
-    """Return the rule of a user's list or of an item, by id.
-
-    Raises
-    ------
-    InputError
-        If an id is unknown, or not exactly one is given.
-    """
+    """Return the rule of a user's list or of an item, by id; exactly one of the two is given."""
     package = fitted.package
     if (user is None) == (item is None):
         raise InputError("name what the rule is about by exactly one of user and item")
@@ -191,20 +175,7 @@ def user_rule(
 ) -> ModelRule:
     """Return a rule over items' attributes that tells what the ranker puts first for a profile.
 
-    Parameters
-    ----------
-    package : ModelPackage
-    profile : Profile
-    attributes : Attributes
-        Of the items.
-    first : int ≥ 1
-    name : str
-        For whom, in the sentence.
-
-    Raises
-    ------
-    InputError
-        If `first` is below 1.
+    `name` is for whom, in the sentence.
     """
     check_integer("n", first, 1)
     ranked = package.ranker.recommend(
@@ -218,19 +189,8 @@ def user_rule(
 def item_users_rule(package: ModelPackage, item: int, first: int = FIRST) -> ModelRule:
     """Return a rule over liked items that predicts for which users the ranker puts an item first.
 
-    At most 500 users who do not have the item are drawn; the rule is made of the 100 items that most
-    of them like.
-
-    Parameters
-    ----------
-    package : ModelPackage
-    item : int
-    first : int ≥ 1
-
-    Raises
-    ------
-    InputError
-        If `first` is below 1.
+    At most 500 users who do not have the item are drawn; the rule is made of the 100 items that most of
+    them like.
     """
     check_integer("n", first, 1)
     users = without_item(package, item)
@@ -253,32 +213,13 @@ def list_rule(
 ) -> tuple[ItemRule | None, int]:
     """Return the conjunction of liked items for which the ranker most often puts an item first.
 
-    It is chosen and tested as `recsys.explain.item_rule` does, but counts in whose list the item is
-    instead of who has it: for each of at most 500 users, drawn from those who do not have it.
+    It is chosen and tested as `recsys.explain.item_rule` does, but counts in whose list the item is,
+    among the `first` so many, instead of who has it: for each of at most 500 users, drawn from those who
+    do not have it. `row`, (1, items), are the liked items of which the conjunction is made; `exclude` is
+    the user who asks, who is not counted.
 
-    Parameters
-    ----------
-    package : ModelPackage
-    row : (1, items) CSR
-        The liked items, of which the conjunction is made.
-    item : int
-    first : int ≥ 1
-        A list's first so many items are what the model puts first.
-    exclude : int, optional
-        The user who asks, who is not counted.
-
-    Returns
-    -------
-    ItemRule or None
-        `support` counts the users who satisfy it, `hits` those of them in whose list the item is. None
-        where no conjunction passed its test.
-    int
-        How many users were counted.
-
-    Raises
-    ------
-    InputError
-        If `first` is below 1.
+    Of the rule `support` counts the users who satisfy it, `hits` those of them in whose list the item
+    is; it is None where no conjunction passed its test. Then comes how many users were counted.
     """
     check_integer("n", first, 1)
     users = without_item(package, item)
@@ -298,38 +239,13 @@ def attributes_rule(
     """Return the conjunction of an item's own attributes that best tells what the ranker puts first.
 
     It is chosen and tested as `recsys.explain.item_rule` does, but among the attributes of the item
-    instead of liked items, and counts which items are in the user's list instead of who has one. All
-    items that could be recommended are counted.
+    instead of liked items, and counts which items are in the user's list, among the `first` so many,
+    instead of who has one. All items that could be recommended are counted: not those of `row`, (1,
+    items), which are liked, nor those of `leave_out`.
 
-    Parameters
-    ----------
-    package : ModelPackage
-    userid : int
-    row : (1, items) CSR
-        The liked items, which are not counted.
-    item : int
-    first : int ≥ 1
-        The list's first so many items are what the model puts first.
-    fold_in : bool
-        Whether the row is not that of the user's fit, where the ranker folds rows in.
-    times : (1, items) sparse matrix, optional
-        Times of the liked items.
-    leave_out : (n,) int
-        Further items that could not be recommended.
-    attributes : Attributes, optional
-        Those of the items, where they are at hand.
-
-    Returns
-    -------
-    AttributesRule or None
-        None where there is no list, no attribute, or no conjunction that passed its test.
-    str
-        Why there is none.
-
-    Raises
-    ------
-    InputError
-        If `first` is below 1.
+    `fold_in` says that the row is not that of the user's fit, where the ranker folds rows in.
+    `attributes` are those of the items, where they are at hand. With None comes why: there is no list,
+    no attribute, or no conjunction that passed its test.
     """
     check_integer("n", first, 1)
     ranker = package.ranker

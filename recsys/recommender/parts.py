@@ -32,28 +32,16 @@ NAMES = {"model": "model (its sha256)"}
 
 @dataclass(frozen=True)
 class Parts:
-    """The parts of one job.
-
-    Attributes
-    ----------
-    folder : Path
-    job : dict
-        What JSON holds: `users`, how many there are; `block`, how many a part has; and whatever else
-        the parts' content depends on.
-    """
+    """The parts of one job."""
 
     folder: Path
+    # What JSON holds: `users`, how many there are; `block`, how many a part has; and whatever else the
+    # parts' content depends on.
     job: Mapping[str, Any]
 
     @classmethod
     def of(cls, folder: Path) -> Parts:
-        """Return the parts of a folder that was begun.
-
-        Raises
-        ------
-        InputError
-            If nothing was.
-        """
+        """Return the parts of a folder that was begun."""
         path = folder / MANIFEST
         try:
             job = json.loads(path.read_text(encoding="utf-8"))
@@ -74,11 +62,8 @@ class Parts:
     def begin(self) -> None:
         """Make the folder, or take up what an earlier run of the same job left in it.
 
-        Raises
-        ------
-        InputError
-            If the folder holds anything else: parts of another job, of which the difference is named,
-            or other files; or if it cannot be written.
+        Refused are parts of another job, of which the difference is named, and other files in the
+        folder.
         """
         if "\0" in str(self.folder):
             raise InputError(f"{str(self.folder)[-60:]!r} is no name of a folder: it holds a NUL")
@@ -138,11 +123,8 @@ class Parts:
     def finish(self) -> None:
         """Say that all is there.
 
-        Raises
-        ------
-        InputError
-            If it is not: its parts were written to a folder of the same name on another host. If the
-            folder is meanwhile one of another job.
+        Refused where it is not: its parts were written to a folder of the same name on another host; or
+        the folder is meanwhile one of another job.
         """
         self._check(Parts.of(self.folder).job)
         for look in range(LOOKS):

@@ -23,8 +23,9 @@ from recsys.data.columns import Columns
 from recsys.data.events import Changes
 from recsys.engines import Engine
 from recsys.errors import InputError, counted
-from recsys.rankers import ModelPackage, Ranker, fit_package, make_ranker
+from recsys.rankers import ModelPackage, Ranker, fit_package
 from recsys.rankers.catalogue import fit_notes
+from recsys.rankers.registry import ranker_of
 from recsys.recommender import updates
 from recsys.recommender.all_users import plain_options, write_all_users
 from recsys.recommender.answers import Rules, Why
@@ -43,7 +44,6 @@ from recsys.utils.files import is_folder
 from recsys.utils.model_file import Target
 from recsys.utils.progress import QUIET, bar, listening, report
 from recsys.utils.rows import arrow_batch, arrow_schema, write_rows
-from recsys.utils.spec import parse_spec
 from recsys.utils.validation import check_choice, check_flag, check_integer, check_real, clean_matrix
 
 if TYPE_CHECKING:
@@ -110,8 +110,7 @@ class Recommender(Generic[Table]):
 
     def __init__(self, model: str | Ranker = "auto") -> None:
         if isinstance(model, str):
-            name, params = parse_spec(model)
-            make_ranker(name, **params)  # refuses it now
+            ranker_of(model)  # refuses it now
         elif not isinstance(model, Ranker):
             raise InputError(
                 f"model must be a ranker or a specification such as 'ease', not {type(model).__name__}"
@@ -186,11 +185,8 @@ class Recommender(Generic[Table]):
             data = of_matrix(clean_matrix(data, name="data"))
         elif not isinstance(data, Interactions):
             data = Interactions.from_frame(data, **columns)
-        if isinstance(self.model, str):
-            name, params = parse_spec(self.model)
-            ranker = make_ranker(name, **params)
-        else:
-            ranker = copy.deepcopy(self.model)
+        model = self.model
+        ranker = ranker_of(model) if isinstance(model, str) else copy.deepcopy(model)
         data = data.positive()
         notes = (*data.notes, *fit_notes(ranker, data))
         for note in notes:
@@ -832,7 +828,9 @@ class Recommender(Generic[Table]):
             return f"Recommender({self.model!r})"
         users = counted(len(self.user_ids), "user")
         items = counted(len(self.item_ids), "item")
-        return f"<Recommender: {self.ranker.name} on {users}, {items}, {self._likes()}>"
+        word = "interaction" if word_of(self.package) == "liked" else "rating"
+        pairs = counted(self.package.user_items.nnz, word)
+        return f"<Recommender: {self.ranker.name} on {users}, {items}, {pairs}>"
 
     def _repr_html_(self) -> str:
         """Return the HTML view for a notebook: the data of the fit, and the ranker."""
@@ -842,11 +840,6 @@ class Recommender(Generic[Table]):
         return f"<p>{escape(repr(self)[1:-1])}</p>{diagram}"
 
     # Within
-
-    def _likes(self) -> str:
-        return counted(
-            self.package.user_items.nnz, "interaction" if word_of(self.package) == "liked" else "rating"
-        )
 
     def _lists(
         self,

@@ -45,13 +45,8 @@ def changes_of(package: ModelPackage, data: Interactions) -> Changes:
 
     A row rated below what counted as an interaction at the fit takes the interaction back. A row older
     than the known interaction is ignored, as the fit keeps the latest. Weights are added to those that
-    are known, also those of older rows.
-
-    Raises
-    ------
-    InputError
-        If times are needed and missing, or are in another unit, or if an id that is new is a known one
-        without its leading zeros.
+    are known, also those of older rows. Refused are missing times where they are needed, times in
+    another unit, and a new id that is a known one without its leading zeros.
     """
     for role, known_ids, new_ids in (
         ("user", package.user_index, data.user_ids),
@@ -94,12 +89,7 @@ def changes_of(package: ModelPackage, data: Interactions) -> Changes:
 
 
 def check_zeros(where: str, role: str, known: Mapping[str, int], ids: Iterable[Any]) -> None:
-    """Check that no new id is a known one with fewer or more leading zeros.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse a new id that is a known one with fewer or more leading zeros."""
     new = [name for name in map(str, ids) if name not in known and name.isdecimal()]
     if not new:
         return

@@ -51,8 +51,7 @@ def penalize_dislikes(
 
     Examples
     --------
-    >>> from recsys import make_ranker
-    >>> from recsys.datasets import load_dataset
+    >>> from recsys import load_dataset, make_ranker
     >>> R = load_dataset("sample").matrix
     >>> model = make_ranker("ease").fit(R, show_progress=False)
     >>> every = model.recommend(3, R[3], N=R.shape[1])

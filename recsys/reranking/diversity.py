@@ -75,8 +75,7 @@ def diversify(
 
     Examples
     --------
-    >>> from recsys import make_ranker
-    >>> from recsys.datasets import load_dataset
+    >>> from recsys import load_dataset, make_ranker
     >>> R = load_dataset("sample").matrix
     >>> every = make_ranker("popularity").fit(R).recommend(3, R[3], N=50)
     >>> varied = diversify(every, 4, 0.9, R.tocsc())

@@ -52,13 +52,13 @@ def favour_rare(
         return found
     ids, scores = found.ids[:N], found.scores[:N]
     known = np.asarray(popularity, dtype=np.float64)[ids]
-    worth = (1.0 - novelty) * _places(np.asarray(scores, np.float64)) + novelty * _places(-known)
+    worth = (1.0 - novelty) * _ranks(np.asarray(scores, np.float64)) + novelty * _ranks(-known)
     # Rounded: weighted means equal but for their last bit are ties, and stay in the order of the list.
     order = np.argsort(-np.round(worth, 9), kind="stable")
     return Recommendations(ids[order], worth[order].astype(np.float32), found.fallback)
 
 
-def _places(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return ranks scaled from 0 for the lowest value to 1 for the highest; ties get their mean."""
     _, which, count = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(count) - 1

@@ -58,8 +58,7 @@ def rerank(
 
     Examples
     --------
-    >>> from recsys import make_ranker
-    >>> from recsys.datasets import load_dataset
+    >>> from recsys import load_dataset, make_ranker
     >>> R = load_dataset("sample").matrix
     >>> model = make_ranker("ease").fit(R, show_progress=False)
     >>> ids, scores = rerank(model, 3, R[3], 5, diversity=0.3, item_users=R.tocsc())

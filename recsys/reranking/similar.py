@@ -42,8 +42,7 @@ def similar(
 
     Examples
     --------
-    >>> from recsys import make_ranker
-    >>> from recsys.datasets import load_dataset
+    >>> from recsys import load_dataset, make_ranker
     >>> R = load_dataset("sample").matrix
     >>> model = make_ranker("ease").fit(R, show_progress=False)
     >>> ids, scores = similar(model, 3, 5)

@@ -51,6 +51,34 @@ def entries_of(X: sp.csr_matrix, values: NDArray[Any]) -> sp.csr_matrix:
     return sp.csr_matrix((values, X.indices, X.indptr), X.shape)
 
 
+def masked(X: sp.csr_matrix, mask: NDArray[np.bool_]) -> sp.csr_matrix:
+    """Return the entries of X that a mask, (nnz,), has; zeros stay stored.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> masked(sp.csr_matrix([[1, 3], [2, 0]]), np.array([False, True, True])).toarray()
+    array([[0, 3],
+           [2, 0]])
+    """
+    indptr = np.concatenate(([0], np.cumsum(mask)))[X.indptr].astype(X.indptr.dtype)
+    return sp.csr_matrix((X.data[mask], X.indices[mask], indptr), X.shape)
+
+
+def enlarged(X: sp.csr_matrix, shape: tuple[int, int]) -> sp.csr_matrix:
+    """Return a matrix with empty rows and columns behind its own; the entries are shared, not copied.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> enlarged(sp.csr_matrix([[1, 3]]), (2, 3)).toarray()
+    array([[1, 3, 0],
+           [0, 0, 0]])
+    """
+    indptr = np.pad(X.indptr, (0, shape[0] - X.shape[0]), "edge")
+    return sp.csr_matrix((X.data, X.indices, indptr), shape)
+
+
 def row_of(items: ArrayLike, n_items: int) -> sp.csr_matrix:
     """Return one row with some items, (1, n_items) float32; repeated items count once.
 

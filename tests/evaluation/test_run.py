@@ -11,7 +11,6 @@ from recsys.data.side_information import SideInformation
 from recsys.errors import counted
 from recsys.evaluation import Report, compare, evaluate, holm, measuring
 from recsys.evaluation import metrics as M
-from recsys.evaluation.run import Result
 from recsys.evaluation.significance import Comparison, verdict
 
 
@@ -251,10 +250,9 @@ def test_compiling_is_not_fitting(planted):
         worker.start()
         worker.join()
     assert other.seconds == 0, "what another thread compiles is not this one's"
-    result = Result("x", {})
     fold = next(split(planted, "half-profile", folds=2))
     started = time.perf_counter()
-    measuring.measure(Compiles(), fold, [M.parse_metric("auc")], result, SideInformation(planted))
+    result = measuring.measure(Compiles(), fold, [M.parse_metric("auc")], SideInformation(planted))
     took = time.perf_counter() - started
     assert result.compile_seconds > 0.02 and 0 <= result.fit_seconds < 0.5 * result.compile_seconds
     assert result.fit_seconds + result.compile_seconds <= took

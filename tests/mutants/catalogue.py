@@ -343,8 +343,8 @@ MUTANTS = [
     Mutant(
         "a forgotten user's times stay",
         "rankers/_updates.py",
-        "with_rows(old, users, sp.csr",
-        "with_rows(old, users[:0], sp.csr",
+        "with_rows(old, users, entries_of(",
+        "with_rows(old, users[:0], entries_of(",
         (f"{RECENT}::test_updates_keep_times",),
     ),
     Mutant(
@@ -392,8 +392,8 @@ MUTANTS = [
     Mutant(
         "MSDw's exponents are exchanged",
         "rankers/msdw.py",
-        "asymmetric_cosine(counts, users, 1.0 - self.alpha, self.alpha,",
-        "asymmetric_cosine(counts, users, self.alpha, 1.0 - self.alpha,",
+        "users, 1.0 - self.alpha, self.alpha,",
+        "users, self.alpha, 1.0 - self.alpha,",
         ranker("msdw"),
     ),
     Mutant(

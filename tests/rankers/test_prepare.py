@@ -12,7 +12,7 @@ from recsys.data import Interactions
 from recsys.data.side_information import SideInformation, features_of, time_matrix
 from recsys.evaluation import evaluate
 from recsys.rankers import fit_package
-from recsys.rankers.auto import _part
+from recsys.utils.sparse import masked
 
 
 @pytest.fixture
@@ -80,12 +80,12 @@ def test_auto_hides_the_later_half_where_times_count(data):
     liked = data.matrix
     T = SideInformation(data, "half-profile-time").times
     hide, held = auto._hidden(liked, T.data)
-    left, hidden = _part(liked, ~hide), _part(liked, hide)[held]
+    left, hidden = masked(liked, ~hide), masked(liked, hide)[held]
     assert (T != time_matrix(data)).nnz == 0
     assert len(held) > 5
     last, users = auto.set_params(hide="last")._hidden(liked, T.data)
     assert last.sum() == len(users) == len(held)
-    for user, row in zip(users, _part(liked, last)[users], strict=True):
+    for user, row in zip(users, masked(liked, last)[users], strict=True):
         assert T[user, row.indices[0]] == T[user].max()
     for row, user in zip(hidden, held, strict=True):
         kept = left[user].indices

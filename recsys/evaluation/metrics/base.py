@@ -172,43 +172,24 @@ class Metric:
 
 @dataclass(frozen=True)
 class RankingMetric(Metric):
-    """A metric of the whole ranking of each user, ties by expectation.
+    """A metric of the whole ranking of each user, ties by expectation."""
 
-    Attributes
-    ----------
-    gain : int
-        What is added up over the first k positions: a constant of `expectation`.
-    normalise : callable
-        Makes the metric of it, see `Normalise`.
-    """
-
-    gain: int = 0
+    gain: int = 0  # what is added up over the first k positions: a constant of `expectation`
     normalise: Normalise = lambda total, k, positives: total
 
 
 @dataclass(frozen=True)
 class ListMetric(Metric):
-    """A metric of the first k ids of each user, ties by item index.
+    """A metric of the first k ids of each user, ties by item index."""
 
-    Attributes
-    ----------
-    measure : callable
-        From ids, (users, k) int64 with −1 for padding, and a `ListContext` to values, (users,) float64,
-        or to one value for all.
-    """
-
+    # From ids, (users, k) int64 with −1 for padding, and a `ListContext` to values, (users,) float64, or
+    # to one value for all.
     measure: Callable[..., NDArray[np.float64] | float] = lambda ids, context: 0.0
 
 
 @dataclass(frozen=True)
 class SetMetric(Metric):
-    """A metric of which items are among the first k, ties by expectation.
-
-    Attributes
-    ----------
-    measure : callable
-        From `FirstItems` and the `ListContext` of their users to values, (users,) float64.
-    """
+    """A metric of which items are among the first k, ties by expectation."""
 
     measure: Callable[[FirstItems, ListContext], NDArray[np.float64]] = lambda first, context: np.zeros(
         len(first.drawn)

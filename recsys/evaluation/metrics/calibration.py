@@ -82,13 +82,7 @@ def calibration(
 
 
 def feature_shares(context: ListContext, feature: str | None) -> sp.csr_matrix:
-    """Return p(value | item), (items, values) float64 CSR; an empty row for an item without a value.
-
-    Raises
-    ------
-    InputError
-        If there is no such column.
-    """
+    """Return p(value | item), (items, values) float64 CSR; an empty row for an item without a value."""
     place = feature_column(context.item_features, feature)
     assert context.item_features is not None
     X = encode_column("feature", context.item_features.iloc[:, place], buckets=BUCKETS).X

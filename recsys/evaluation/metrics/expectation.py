@@ -39,24 +39,9 @@ def expected_gains(
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return several gains in one pass over the scores, and how many positives each user has.
 
-    Parameters
-    ----------
-    gains, cuts : (gains,) int64
-        Constants of this module, and the k of each.
-    scores : (users, items) float32 or float64
-    train, test : (users, items) CSR
-        Rows of the same users.
-
-    Returns
-    -------
-    expected : (users, gains) float64
-        NaN for a user without positives or, for PAIRS, without negatives.
-    positives : (users,) int64
-
-    Raises
-    ------
-    InputError
-        If the shapes differ or scores are not finite.
+    `gains` are constants of this module, and `cuts` the k of each; rows of train and test are of the
+    same users. A gain, (users, gains), is NaN for a user without positives or, for PAIRS, without
+    negatives.
     """
     train, test = clean_matrix(train, name="train"), clean_matrix(test, name="test")
     if train.shape != test.shape or scores.shape != test.shape:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from recsys.errors import InputError
 from recsys.utils.features import as_array
+from recsys.utils.sparse import owners
 
 
 @dataclass(frozen=True)
@@ -49,16 +50,15 @@ class FirstItems:
         """
         users, items = scores.shape
         left = np.asarray(scores).copy()
-        rows = np.repeat(np.arange(users), np.diff(train.indptr))
-        left[rows, train.indices] = -np.inf
+        left[owners(train), train.indices] = -np.inf
         last = np.full(users, -np.inf)
         if k < items:
             last = np.partition(left, items - k, axis=1)[:, items - k]
         candidate = left > -np.inf
-        sure = left > last[:, None]
-        tied = candidate & (left == last[:, None])
-        drawn = np.minimum(k, candidate.sum(axis=1)) - sure.sum(axis=1)
-        return cls(_marked(sure), _marked(tied), drawn.astype(np.int64))
+        above = left > last[:, None]
+        tied = sp.csr_matrix(candidate & (left == last[:, None]), dtype=np.float64)
+        drawn = np.minimum(k, candidate.sum(axis=1)) - above.sum(axis=1)
+        return cls(sp.csr_matrix(above, dtype=np.float64), tied, drawn.astype(np.int64))
 
     @classmethod
     def of_ids(cls, ids: ArrayLike, n_items: int) -> FirstItems:
@@ -101,13 +101,7 @@ class FirstItems:
 
 
 def ranked_ids(ids: ArrayLike, n_items: int) -> NDArray[np.int64]:
-    """Return ranked ids, (users, k), once each is an item or −1.
-
-    Raises
-    ------
-    InputError
-        If one is neither.
-    """
+    """Return ranked ids, (users, k), once each is an item or −1."""
     array = as_array("ranked ids", ids)
     if array.ndim != 2 or (array.size and array.dtype.kind not in "iu"):
         raise InputError(f"ranked ids must be integers, (users, k), not {array.shape} {array.dtype}")
@@ -115,7 +109,3 @@ def ranked_ids(ids: ArrayLike, n_items: int) -> NDArray[np.int64]:
     if array.size and (array.min() < -1 or array.max() >= n_items):
         raise InputError(f"ranked ids must be within −1…{n_items - 1}")
     return array
-
-
-def _marked(mask: NDArray[np.bool_]) -> sp.csr_matrix:
-    return sp.csr_matrix(mask, dtype=np.float64)

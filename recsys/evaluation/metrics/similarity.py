@@ -19,17 +19,9 @@ ROWS = 512  # users at a time: a list's summed item vectors have an entry for ea
     "users who have it in training; without a value for a list of fewer than two",
 )
 def diversity(first: ArrayLike | FirstItems, context: ListContext) -> NDArray[np.float64]:
-    """Return 1 − the mean cosine of the pairs of the first items, NaN for fewer than two.
+    """Return 1 − the mean cosine of the pairs of the first items; arguments as in `novelty`.
 
-    Parameters
-    ----------
-    first : (users, k) int, or FirstItems
-        Ranked ids, −1 is padding.
-    context : ListContext
-
-    Returns
-    -------
-    (users,) float64
+    NaN for fewer than two.
 
     Notes
     -----
@@ -75,10 +67,8 @@ def serendipity(first: ArrayLike | FirstItems, context: ListContext) -> NDArray[
 
     Parameters
     ----------
-    first : (users, k) int, or FirstItems
-        Ranked ids, −1 is padding.
-    context : ListContext
-        With `test`.
+    first, context
+        As in `novelty`; the context with `test`.
 
     Returns
     -------
