@@ -64,11 +64,6 @@ def compile_models(models: Sequence[str] | None = None) -> Iterator[tuple[str, i
     ------
     (model, functions, seconds)
         How many functions were compiled, and not found on disk, and how long that took.
-
-    Raises
-    ------
-    InputError
-        If a model is unknown, before anything is compiled.
     """
     made = {}
     for spec in models or list_rankers():

@@ -19,27 +19,11 @@ NAME = "candidates"
 
 
 def candidate_sets(data: Interactions, given: Any) -> tuple[sp.csr_matrix, list[str]]:
-    """Return the candidates of each user as a matrix, with sentences on ids that are unknown.
+    """Return the candidates of each user, (users, items) float32 CSR, and notes on unknown ids.
 
-    Parameters
-    ----------
-    data : Interactions
-    given : mapping of user to items, table, path or Interactions
-        A table or file has a row for each user and candidate; its columns are called as those of the
-        interactions, or by a usual name.
+    They are a mapping of user to items, or `Interactions`, a table or a path: a row for each user and
+    candidate, the columns called as those of the interactions, or by a usual name.
 
-    Returns
-    -------
-    candidates : (users, items) float32 CSR of ones
-    notes : list of str
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, or has no user or no item of the interactions.
-
-    Examples
-    --------
     >>> from recsys.data import Interactions
     >>> data = Interactions.from_ids(["ada", "bob"], ["tea", "milk"])
     >>> sets, notes = candidate_sets(data, {"ada": ["milk", "rum"], "bob": []})

@@ -71,13 +71,7 @@ def _only(data: Interactions, keep: NDArray[np.bool_]) -> Interactions:
 def of_kind(
     name: str, what: str, known: NDArray[np.object_], ids: NDArray[np.object_]
 ) -> NDArray[np.object_]:
-    """Return ids as text, or as integers, whichever the interactions have.
-
-    Raises
-    ------
-    InputError
-        If a text is no integer.
-    """
+    """Return ids as text, or as integers, whichever the interactions have."""
     kind = type(known[0])
     if type(ids[0]) is kind:
         return ids
@@ -98,12 +92,7 @@ def of_kind(
 def some_known(
     what: str, data: Interactions, test: Interactions, found: NDArray[np.int64], ids: NDArray[np.object_]
 ) -> None:
-    """Refuse a table of which no user, or no item, is among the interactions.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse a table of which no user, or no item, is among the interactions."""
     if (found < 0).all():
         raise InputError(
             f"{test.name}: no {what} of it is in {data.name}; its ids are such as {ids[0]!r}, those of "

@@ -472,13 +472,7 @@ class Interactions:
 
 
 def check_duplicates(duplicates: str | None, weighted: bool, spelling: Spelling) -> None:
-    """Check what becomes of repeated pairs.
-
-    Raises
-    ------
-    InputError
-        If it is none of `DUPLICATES`, or sums without weights.
-    """
+    """Check what becomes of repeated pairs."""
     if duplicates is not None:
         check_choice(spelling.of("duplicates").rstrip("="), duplicates, DUPLICATES)
         if duplicates == "sum" and not weighted:
@@ -505,12 +499,7 @@ def merged(
 ) -> Interactions:
     """Return the interactions of rows of indices, repeated pairs merged as `Interactions.from_ids` does.
 
-    Parameters
-    ----------
-    u, i : (rows,) int
-        Indices into the ids, none missing.
-    compact : bool
-        Leave out ids that no row has; the others are in the order of their first row.
+    With `compact` ids that no row has are left out; the others are in the order of their first row.
     """
     if compact:
         u, user_ids = _renumbered(u, user_ids)

@@ -28,11 +28,6 @@ class JsonRows(Rows):
     """Objects; a field that is an object or a list is none of the columns.
 
     pyarrow reads the lines where each field has one type, the standard library where it does not.
-
-    Raises
-    ------
-    InputError
-        If it is no JSON, or there is no object.
     """
 
     def __init__(self, source: Source, what: str) -> None:
@@ -160,8 +155,6 @@ def _whole(cells: list[Any]) -> list[Any]:
 def is_json(head: str) -> bool:
     r"""Return whether a text begins as JSON does.
 
-    Examples
-    --------
     >>> is_json('{"user": 1}'), is_json("[\n{"), is_json("user,item"), is_json("[x],y")
     (True, True, False, False)
     >>> is_json("{'user': 1}")

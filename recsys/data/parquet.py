@@ -22,13 +22,7 @@ SAMPLE = 1_000  # rows
 
 
 class ParquetRows(Rows):
-    """A Parquet file; texts stay what a dictionary has, so that a long one is in memory once.
-
-    Raises
-    ------
-    InputError
-        If it is none, is empty, or has too many rows or columns.
-    """
+    """A Parquet file; texts stay what a dictionary has, so that a long one is in memory once."""
 
     def __init__(self, path: Path, what: str) -> None:
         import pyarrow.parquet as pq

@@ -25,30 +25,17 @@ LISTS = "the user and then the user's items, integers separated by blanks"
 
 
 class Profiles(NamedTuple):
-    """Pairs as they stand in a file.
+    """Pairs as they stand in a file."""
 
-    Attributes
-    ----------
-    users, items : (rows,) object
-        Ids as text.
-    empty : int
-        Users without items.
-    """
-
-    users: NDArray[np.object_]
+    users: NDArray[np.object_]  # (rows,) ids as text
     items: NDArray[np.object_]
-    empty: int
+    empty: int  # users without items
 
 
 def is_profiles(path: str | Path) -> bool:
     """Return whether a file is one of profiles: .txt (or .txt.gz), its first line integers alone.
 
     A file in which a user begins two of the first lines, all of one length, has a row an interaction.
-
-    Raises
-    ------
-    InputError
-        If such a file cannot be read.
     """
     path = Path(path)
     if not path.name.lower().endswith((".txt", ".txt.gz")):
@@ -63,14 +50,7 @@ def is_profiles(path: str | Path) -> bool:
 
 
 def read_profiles(path: str | Path) -> Profiles:
-    """Read a file of profiles, plain or gzip.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, holds something else than integers, a user has two lines, or no
-        user has an item; the message names the line.
-    """
+    """Read a file of profiles, plain or gzip."""
     path = Path(path)
     numbers: dict[str, int] = {}  # of the line of each user
     items: list[str] = []
@@ -111,24 +91,7 @@ def profiles_of(path: str | Path, name: str | None = None) -> Interactions:
 
 
 def read_split(folder: str | Path, name: str | None = None) -> Interactions:
-    """Read a folder with train.txt and, where there is one, test.txt, which is held out.
-
-    Parameters
-    ----------
-    folder : path
-    name : str, optional
-        Name of the result; the folder's when not given.
-
-    Returns
-    -------
-    Interactions
-        The pairs of both files, those of test.txt marked in `held_out`.
-
-    Raises
-    ------
-    InputError
-        If there is no train.txt, or a file cannot be read.
-    """
+    """Read a folder with train.txt and, where there is one, test.txt, which is marked in `held_out`."""
     folder = Path(folder)
     train, test = (_first(folder, names) for names in (TRAIN, TEST))
     if train is None:
@@ -158,12 +121,7 @@ def _first(folder: Path, names: tuple[str, ...]) -> Path | None:
 
 
 def check_plain(path: str | Path, **options: Any) -> None:
-    """Refuse options about columns for files that have none.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse options about columns for files that have none."""
     given = [name for name, value in options.items() if value is not None]
     if given:
         raise InputError(

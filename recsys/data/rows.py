@@ -10,25 +10,11 @@ from numpy.typing import NDArray
 
 
 class Rows:
-    """A table that is not read yet.
+    """A table that is not read yet; messages call it `name`."""
 
-    Attributes
-    ----------
-    name : str
-        What messages call it.
-    names : list of str
-        Of the columns.
-    header : bool
-        Whether the names are the table's own.
-    notes : list of str
-        What was decided about its form.
-    ragged, comments : int
-        Rows of another number of fields, and lines that are comments, once columns were read.
-    """
-
-    header = True
-    ragged = 0
-    comments = 0
+    header = True  # whether the names are the table's own
+    ragged = 0  # rows of another number of fields, once columns were read
+    comments = 0  # lines that are comments, once columns were read
 
     def __init__(self, name: str, names: Sequence[str]) -> None:
         self.name, self.names = name, list(names)
@@ -39,16 +25,10 @@ class Rows:
         raise NotImplementedError
 
     def read(self, used: Sequence[int], kinds: Sequence[str], max_rows: int | None = None) -> list[Any]:
-        """Return columns, of arrow or pandas, all of one length.
+        """Return the columns `used`, of arrow or pandas, all of one length.
 
-        Parameters
-        ----------
-        used : sequence of int
-            Which columns.
-        kinds : sequence of "ids", "numbers" or "text"
-            What each is read for.
-        max_rows : int, optional
-            A table that has more is refused.
+        Each is read for its kind: "ids", "numbers" or "text". A table of more than `max_rows` is
+        refused.
         """
         raise NotImplementedError
 

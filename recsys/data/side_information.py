@@ -24,24 +24,8 @@ RARE = 0.5  # share of distinct values above which a text column names items ins
 class SideInformation:
     """Features and times for rankers, computed when a ranker first needs them.
 
-    Parameters
-    ----------
-    data : Interactions
-    protocol : str, optional
-        The protocol of an evaluation; times are used by protocols that predict the future. None for use
-        in production, which also does.
+    Times are for evaluations by a protocol that predicts the future, and for use in production (None).
 
-    Attributes
-    ----------
-    item_features, user_features : (items, …), (users, …) float64 CSR, or None
-        Features of users only where some have no interactions; beside a history they cost a little
-        accuracy.
-    item_texts : (items, …) float64 CSR, or None
-        The values or words of the text columns that `item_features` leaves out, titles among them.
-    times : (users, items) float64 CSR, or None
-
-    Examples
-    --------
     >>> from recsys import EASE, FM, load_dataset
     >>> known = SideInformation(load_dataset("sample"))
     >>> list(known.of(FM())), list(known.of(EASE(recency=0.5))), list(known.of(EASE()))
@@ -83,16 +67,9 @@ class SideInformation:
     ) -> dict[str, Any]:
         """Return the keyword arguments for a ranker's `fit`: what it uses, nothing for other models.
 
-        Parameters
-        ----------
-        ranker : any model
-            Times are for a ranker whose parameters make something of them. A model that is no ranker of
-            ours names what it uses in an attribute `uses`.
-        train : (users, items) sparse matrix, optional
-            What it will be fitted on: it learns when these interactions happened, and no other. When not
-            given, all of them.
-        items : (n,) int, optional
-            The only items that are left, of which `train` is.
+        Times are for a ranker whose parameters make something of them. A model that is no ranker of ours
+        names what it uses in an attribute `uses`. Of `train`, what it will be fitted on, it learns when
+        these interactions happened, and no other; `items` are the only ones that are left in `train`.
         """
         wanted = ranker.wanted() if hasattr(ranker, "wanted") else getattr(ranker, "uses", ())
         found = {key: getattr(self, key) for key in sorted(wanted) if getattr(self, key) is not None}
@@ -124,8 +101,6 @@ def texts(table: pd.DataFrame | None) -> Features | None:
     the most frequent are kept. A vocabulary has names, which explanations tell; scikit-learn's
     `HashingVectorizer` has none.
 
-    Examples
-    --------
     >>> import pandas as pd
     >>> texts(pd.DataFrame({"title": ["The Red Door", "A red car", "Car"]})).names
     ('title=car', 'title=red')

@@ -43,22 +43,8 @@ OTHER_ALPHABETS = ("cp1251", "koi8-r", "cp1253")
 class Source:
     """The text of a file, plain or packed.
 
-    Attributes
-    ----------
-    path : Path
-    packing : str
-        One of `ENDINGS`' values, "" for a plain file.
-    encoding : str
-        As it was given or decided.
-    notes : tuple of str
-        What was decided and is not usual.
-    position : int
-        How many of the file's bytes were read last.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or is no text.
+    Its `packing` is one of `ENDINGS`' values or "", its `notes` say what was decided and is not usual,
+    and its `position` is how many of the bytes were read last.
     """
 
     def __init__(self, path: Path, encoding: str | None = None) -> None:
@@ -88,13 +74,7 @@ class Source:
             self.notes = (f"read as {self.encoding} text",)
 
     def raw(self) -> Iterator[bytes]:
-        """Give the unpacked bytes in blocks.
-
-        Raises
-        ------
-        InputError
-            If the file is damaged, or grows like a bomb.
-        """
+        """Give the unpacked bytes in blocks."""
         grown = 0
         with self._errors(), self.path.open("rb") as file, self._unpacked(file) as stream:
             while block := stream.read(BLOCK):
@@ -146,13 +126,7 @@ class Source:
         return (found if whole else found[: found.rfind("\n") + 1] or found), whole
 
     def redecided(self) -> Source:
-        """Return the source in the encoding that fits it all, where the beginning did not tell.
-
-        Raises
-        ------
-        InputError
-            If it is UTF-8 but for some bytes.
-        """
+        """Return the source in the encoding that fits it all, where the beginning did not tell."""
         decoder, place, letters = codecs.getincrementaldecoder("utf-8")(), 0, False
         for block in self.raw():
             try:

@@ -129,23 +129,8 @@ def ranks_of(ids: NDArray[np.object_]) -> NDArray[np.int64]:
 
 
 def protocol_for(protocol: str | None, test: Any, data: Interactions | None = None) -> str:
-    """Return the protocol that is meant: a test half that is given is what is tested.
+    """Return the protocol that is meant: a test half that is given, or of the data, is what is tested.
 
-    Parameters
-    ----------
-    protocol : str, optional
-    test : object, optional
-        The test half; None without one.
-    data : Interactions, optional
-        Which may have one of their own: that is tested where no protocol is named.
-
-    Raises
-    ------
-    InputError
-        If another protocol is named beside a test half.
-
-    Examples
-    --------
     >>> protocol_for(None, None), protocol_for(None, "test.csv")
     ('half-profile', 'published')
     """
@@ -337,10 +322,7 @@ def _of_every_user(name: str, description: str, held: Held, *, drawn: Any, **kno
 def _held_out(held: Held, in_time: Callable[[Interactions], bool], groups: Any = None) -> Divide:
     """Return the division that tests what is held out, of all users or of one group after the other.
 
-    Parameters
-    ----------
-    groups : callable, optional
-        From interactions, a number of folds and a random generator to the fold that tests each user.
+    `groups` returns the fold that tests each user, of interactions, a number of folds and a generator.
     """
 
     def divide(data: Interactions, folds: int, rng: np.random.Generator) -> Iterator[Fold]:

@@ -90,17 +90,8 @@ def dataset(
 ) -> Callable[[Reader], Reader]:
     """Register the decorated reader as a dataset; a module of this package needs nothing more.
 
-    Parameters
-    ----------
-    name, title : str
-    files : tuple of str
-        What its folder must hold.
-    or_files : tuple of tuple of str
-        Alternatives to `files`, in the order of preference.
-    folders : tuple of str, optional
-        As in `Dataset`; the name when not given.
-    **about
-        The other attributes of `Dataset`.
+    Its folder must hold `files`, or one of the alternatives `or_files`, in the order of preference. The
+    folders are called as the dataset when not given; `about` has the other attributes of `Dataset`.
     """
 
     def register(read: Reader) -> Reader:

@@ -30,24 +30,12 @@ MISSING = ("?", "")
 
 @dataclass(frozen=True)
 class OneHot:
-    """A two-class table over 0/1 features.
+    """A two-class table over 0/1 features."""
 
-    Attributes
-    ----------
-    X : (rows, features) uint8
-    y : (rows,) int64
-        1 for the positive class.
-    names : tuple of str
-        Feature names, `column=value`.
-    target : str
-        What y = 1 means, `column=value`.
-    notes : tuple of str
-    """
-
-    X: NDArray[np.uint8]
-    y: NDArray[np.int64]
-    names: tuple[str, ...]
-    target: str
+    X: NDArray[np.uint8]  # (rows, features)
+    y: NDArray[np.int64]  # (rows,), 1 for the positive class
+    names: tuple[str, ...]  # of features, `column=value`
+    target: str  # what y = 1 means, `column=value`
     notes: tuple[str, ...] = field(default=())
 
 
@@ -56,33 +44,15 @@ def read_categorical(
 ) -> OneHot:
     """Read an ARFF or delimited file of categories and encode it.
 
-    Parameters
-    ----------
-    path : path
-    target : str, optional
-        Column of the class; the last when not given.
-    positive : str or sequence of str, optional
-        Its value (or values) that are to be learned; of two values the more frequent one when
-        not given.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, the column or value is unknown, or fewer than two classes
-        are left.
+    The class is the last column when no `target` is given. `positive` is the value, or values, to be
+    learned; of two values the more frequent one when not given.
     """
     names, rows = read_rows(path)
     return encode(names, rows, target, positive, str(path))
 
 
 def read_rows(path: str | Path) -> tuple[list[str], list[list[str]]]:
-    """Return the column names and the rows of cells of an ARFF or delimited file.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read.
-    """
+    """Return the column names and the rows of cells of an ARFF or delimited file."""
     path = Path(path)
     return _read_arff(path) if path.suffix == ".arff" else _read_delimited(path)
 
@@ -90,8 +60,6 @@ def read_rows(path: str | Path) -> tuple[list[str], list[list[str]]]:
 def missing_cells(rows: Sequence[Sequence[str]]) -> list[int]:
     """Return how many cells of each column are missing.
 
-    Examples
-    --------
     >>> missing_cells([["a", "?"], ["", "x"], ["b", ""]])
     [1, 2]
     """
@@ -214,8 +182,6 @@ def list_tables() -> list[str]:
 def generated_tables() -> list[str]:
     """Return those that need no file.
 
-    Examples
-    --------
     >>> "monks-1" in generated_tables()
     True
     """
@@ -300,13 +266,8 @@ def artificial_dnf(
 ) -> tuple[OneHot, tuple[tuple[int, ...], ...]]:
     """Return a table whose positive class is a random monotone DNF, and that DNF.
 
-    Each row has a third of the features set, so that all rows have as many ones (7.3.1).
-
-    Parameters
-    ----------
-    disjuncts, conjuncts : int
-        Clauses, and most variables in one (exactly so many if `exact`).
-    rows, features, seed : int
+    Each row has a third of the features set, so that all rows have as many ones (7.3.1). A clause has at
+    most `conjuncts` variables, exactly so many if `exact`.
     """
     rng = np.random.default_rng(seed)
     ones = max(1, features // 3)

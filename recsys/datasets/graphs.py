@@ -138,15 +138,7 @@ def list_graphs() -> list[str]:
 
 
 def found_graph(name: str, folder: str | Path | None = None) -> Path | None:
-    """Return the folder of a graph's files, None where there is none: nothing is read.
-
-    Parameters
-    ----------
-    name : str
-        One of `list_graphs()`.
-    folder : path, optional
-        The data folder, $RECSYS_DATA when not given.
-    """
+    """Return the folder of a graph's files, None where there is none: nothing is read."""
     root = folder or os.environ.get("RECSYS_DATA")
     place = None if not root else Path(root) / FOLDERS.get(name, name)
     return place if place is not None and place.is_dir() else None

@@ -126,20 +126,13 @@ def graph_of(data: Interactions, ids: bool = False) -> Graph:
 
 
 def encode_objects(table: pd.DataFrame) -> tuple[Features, tuple[str, ...]]:
-    """Return the features of a table of objects, and the columns that are left out.
+    """Return the features of a table of objects, a row each, and the columns that are left out.
 
     Numbers are kept where they lie between −1 and 1 or at least half of them are 0 (truth values,
     counts, vectors); others are cut at quantiles, and named by what lies between these. Text gives one
     feature a value, of which a cell may hold several between `|`. Left out are titles, and columns of
     text whose values each occur once.
 
-    Parameters
-    ----------
-    table : DataFrame
-        A row an object.
-
-    Examples
-    --------
     >>> import pandas as pd
     >>> table = pd.DataFrame({"title": ["A", "B"], "words": ["net|gene", "net"], "x": [0.5, 0]})
     >>> found, dropped = encode_objects(table)
@@ -182,15 +175,6 @@ def tell_tables_apart(paths: Sequence[str | Path]) -> tuple[Table, Table | None,
     """Read one to three tables, and return those of pairs, of left and of right objects.
 
     Pairs are the table whose two columns hold most of the others' ids; a table alone has pairs.
-
-    Parameters
-    ----------
-    paths : sequence of path
-
-    Raises
-    ------
-    InputError
-        For none or more than three, or where no table has ids of the others.
     """
     files = [Path(path) for path in paths]
     if not 1 <= len(files) <= 3:

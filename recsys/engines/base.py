@@ -133,13 +133,7 @@ def run_unit(task: Callable[[Any], Any], unit: Any, threads: int | None) -> tupl
 def run_far(
     task: Callable[[Any], Any], unit: Any, threads: int | None, versions: dict[str, str]
 ) -> tuple[Any, float]:
-    """Do one unit in a worker of a cluster, which may be anybody's: first of all it is compared.
-
-    Raises
-    ------
-    InputError
-        If the worker has other versions than `versions`; what the task raises.
-    """
+    """Do one unit in a worker of a cluster, which may be anybody's: first of all it is compared."""
     check_same({socket.gethostname(): installed()}, versions)
     return run_unit(task, unit, threads)
 
@@ -160,16 +154,7 @@ def installed() -> dict[str, str]:
 def check_same(workers: dict[str, dict[str, str]], wanted: dict[str, str] | None = None) -> None:
     """Refuse workers with other versions than who gives the work: their results may have other bits.
 
-    Parameters
-    ----------
-    workers : dict of str to dict
-        `installed` of each worker, by what it is called.
-    wanted : dict, optional
-        `installed` of who gives the work: this process when not given.
-
-    Raises
-    ------
-    InputError
+    The workers' `installed` is compared with `wanted`, that of this process when not given.
     """
     mine = installed() if wanted is None else wanted
     for worker, theirs in workers.items():

@@ -32,31 +32,17 @@ class Unit(NamedTuple):
 
 @dataclass(frozen=True)
 class Source:
-    """The source of rows.
+    """The source of rows."""
 
-    Attributes
-    ----------
-    files : tuple of (path, bytes, when it was changed, rows)
-    user, item : str
-        Columns of ids.
-    rating, time : str or None
-    min_rating : float or None
-    user_text, item_text : bool
-        Whether ids are text; else integers.
-    time_kind : "float64", "int64", "timestamp[UNIT]" or None
-        The type as which times of all files are read, with the finest unit of any file.
-    units : tuple of Unit
-    """
-
-    files: tuple[tuple[str, int, int, int], ...]
+    files: tuple[tuple[str, int, int, int], ...]  # path, bytes, when it was changed, rows
     user: str
     item: str
     rating: str | None
     time: str | None
     min_rating: float | None
-    user_text: bool
+    user_text: bool  # whether these ids are text; else integers
     item_text: bool
-    time_kind: str | None
+    time_kind: str | None  # "float64", "int64" or "timestamp[UNIT]", with the finest unit of any file
     units: tuple[Unit, ...]
 
     @property
@@ -86,13 +72,7 @@ class Batch(NamedTuple):
 
 
 def files_of(given: str | os.PathLike[str]) -> list[Path]:
-    """Return the Parquet files of a folder and those below it, of a pattern, or one file, by name.
-
-    Raises
-    ------
-    InputError
-        If there is none.
-    """
+    """Return the Parquet files of a folder and those below it, of a pattern, or one file, by name."""
     text = os.fspath(given)
     if url_of(text) is not None:
         raise InputError(
@@ -127,13 +107,6 @@ def look(
 
     With a minimum rating, columns of ratings and times with usual names are taken where none is named;
     those of times also for a ranker that is `timed`.
-
-    Raises
-    ------
-    InputError
-        If there are no files, one cannot be read, or lacks a column; files differ in the kind of an id
-        or of times, or ids are neither text nor integers; users and items are one column; or there
-        is no row.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -206,18 +179,9 @@ def look(
 
 
 def batches(source: Source, unit: Unit, columns: str = "") -> Iterator[Batch]:
-    """Yield the rows of a unit, at most `BATCH` of them at a time.
+    """Yield the rows of a unit, at most `BATCH` of them at a time; "items" leaves other columns unread.
 
-    Parameters
-    ----------
-    columns : "" or "items"
-        "items" leaves all other columns unread.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read any longer or is not the one that was looked at, or an id or number
-        is missing.
+    What is no longer the file that was looked at is refused, and a missing id or number.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -37,11 +37,6 @@ class Monitoring:
     Names, labels and units of the requests are those of OpenTelemetry's conventions for HTTP. Each
     application has a registry of its own, so that several in one process count apart; processes that
     serve one port count together.
-
-    Attributes
-    ----------
-    in_flight : int
-        Requests that are being answered by this process.
     """
 
     def __init__(self) -> None:

@@ -13,13 +13,7 @@ SUCH_AS = "sqlite:///events.db or postgresql://user@host/name"
 
 
 def sqlalchemy_for(what: str) -> Any:
-    """Return SQLAlchemy, which is optional.
-
-    Raises
-    ------
-    InputError
-        If it is not installed.
-    """
+    """Return SQLAlchemy, which is optional."""
     try:
         import sqlalchemy
     except ImportError:
@@ -28,19 +22,7 @@ def sqlalchemy_for(what: str) -> Any:
 
 
 def engine_of(sa: Any, where: Any) -> tuple[Any, str]:
-    """Return the engine of a URL, and the URL without its password.
-
-    Parameters
-    ----------
-    sa : module
-        SQLAlchemy.
-    where : str or sqlalchemy.URL
-
-    Raises
-    ------
-    InputError
-        If the URL is none, or its driver is not installed.
-    """
+    """Return the engine of a URL, by the module SQLAlchemy, and the URL without its password."""
     try:
         url = sa.make_url(where)
     except sa.exc.ArgumentError:

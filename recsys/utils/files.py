@@ -36,8 +36,6 @@ def shown(path: str | os.PathLike[str]) -> str:
 def is_folder(path: Any) -> bool:
     """Return whether a path names a folder: it ends in a slash, or a folder is there.
 
-    Examples
-    --------
     >>> is_folder("top/"), is_folder("top.parquet"), is_folder(".")
     (True, False, True)
     """
@@ -49,13 +47,7 @@ def is_folder(path: Any) -> bool:
 
 
 def check_file(path: Path) -> int:
-    """Return the size of a regular, readable file.
-
-    Raises
-    ------
-    InputError
-        If it is absent, a folder, a device or pipe, or unreadable.
-    """
+    """Return the size of a regular, readable file."""
     try:
         info = path.stat()
         if stat.S_ISDIR(info.st_mode):
@@ -73,12 +65,7 @@ def check_file(path: Path) -> int:
 
 
 def check_growth(path: Path, packed: int, grown: int, max_bytes: int = MAX_BYTES) -> None:
-    """Refuse what takes too many bytes once it is unpacked, or like a bomb many more than before.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse what takes too many bytes once it is unpacked, or like a bomb many more than before."""
     if grown > max_bytes or grown > max(BOMB_BYTES, BOMB_RATIO * packed):
         raise InputError(
             f"{shown(path)}: {packed:,} bytes of it unpack to more than {grown:,}; refused, as bombs do "
@@ -87,13 +74,7 @@ def check_growth(path: Path, packed: int, grown: int, max_bytes: int = MAX_BYTES
 
 
 def read_blocks(path: Path, max_bytes: int = MAX_BYTES) -> Iterator[bytes]:
-    """Give a file's content in blocks, decompressed if it is gzip.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, is a broken gzip, or grows beyond `max_bytes` or like a bomb.
-    """
+    """Give a file's content in blocks, decompressed if it is gzip."""
     size = check_file(path)
     try:
         with path.open("rb") as file:
@@ -123,17 +104,8 @@ def read_blocks(path: Path, max_bytes: int = MAX_BYTES) -> Iterator[bytes]:
 def text_blocks(path: Path, encoding: str = "utf-8") -> Iterator[str]:
     """Give a file's text with Unix line ends in blocks of whole lines; a byte order mark is dropped.
 
-    Parameters
-    ----------
-    path : Path
-    encoding : str
-        In which a line end is the byte it is in ASCII.
-
-    Raises
-    ------
-    InputError
-        If it is no text in `encoding`, or a line has more than `MOST_LINE` bytes; the message names
-        the line and the byte.
+    A line end must be the byte in the encoding that it is in ASCII. What is no text, or a line of more
+    than `MOST_LINE` bytes, is refused by line and byte.
     """
     lines = 0
     for block in _whole_lines(path):

@@ -25,8 +25,6 @@ STROKES = str.maketrans(
 def transliterated(text: str) -> str:
     """Return a text without accents, strokes and ligatures.
 
-    Examples
-    --------
     >>> transliterated("Les Misérables"), transliterated("Łódź, Straße, Đà Nẵng")
     ('Les Miserables', 'Lodz, Strasse, Da Nang')
     """
