@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from recsys.cli import terminal
+from recsys.data.sources import read_text
 from recsys.errors import InputError, counted
 from recsys.rankers import ModelPackage
 from recsys.rankers.catalogue import Profile
-from recsys.utils.files import read_text
 
 Threads = Annotated[int | None, typer.Option("--threads", help="Processors to use, all by default.")]
 Scratch = Annotated[

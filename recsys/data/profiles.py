@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from recsys.data.columns import Columns
 from recsys.data.interactions import Interactions
-from recsys.data.sources import Source
+from recsys.data.sources import Source, read_text
 from recsys.errors import InputError, counted
-from recsys.utils.files import check_file, shown, text_blocks
+from recsys.utils.files import check_file, shown
 
 TRAIN, TEST = ("train.txt", "train.txt.gz"), ("test.txt", "test.txt.gz")
 VALIDATION = ("valid.txt", "val.txt", "validation.txt")
@@ -55,27 +55,24 @@ def read_profiles(path: str | Path) -> Profiles:
     numbers: dict[str, int] = {}  # of the line of each user
     items: list[str] = []
     lengths: list[int] = []
-    line_number = 0
-    for block in text_blocks(path):
-        for line in block.removesuffix("\n").split("\n"):
-            line_number += 1
-            user, *mine = line.split() or ("",)
-            if not user:
-                continue
-            if not NUMBERS.fullmatch(line.strip()):
-                bad = next((cell for cell in (user, *mine) if not NUMBERS.fullmatch(cell)), line)
-                raise InputError(
-                    f"{shown(path)}, line {line_number}: {bad[:40]!r} is not an integer; each line is "
-                    f"{LISTS}"
-                )
-            if user in numbers:
-                raise InputError(
-                    f"{shown(path)}, line {line_number}: user {user} has line {numbers[user]} already; "
-                    f"without a header each line is {LISTS}. Give rows of user, item and rating a header"
-                )
-            numbers[user] = line_number
-            lengths.append(len(mine))
-            items += mine
+    for line_number, line in enumerate(read_text(path).split("\n"), 1):
+        user, *profile = line.split() or ("",)
+        if not user:
+            continue
+        if not NUMBERS.fullmatch(line.strip()):
+            bad = next((cell for cell in (user, *profile) if not NUMBERS.fullmatch(cell)), line)
+            raise InputError(
+                f"{shown(path)}, line {line_number}: {bad[:40]!r} is not an integer; each line is "
+                f"{LISTS}"
+            )
+        if user in numbers:
+            raise InputError(
+                f"{shown(path)}, line {line_number}: user {user} has line {numbers[user]} already; "
+                f"without a header each line is {LISTS}. Give rows of user, item and rating a header"
+            )
+        numbers[user] = line_number
+        lengths.append(len(profile))
+        items += profile
     if not items:
         raise InputError(f"{shown(path)}: no interactions; each line is {LISTS}")
     users = np.repeat(np.array(list(numbers), dtype=object), lengths)

@@ -106,14 +106,16 @@ class Source:
         except UnicodeError:
             raise self._not_text(place) from None
 
-    def head(self) -> tuple[str, bool]:
+    def head(self, most: int = HEAD) -> tuple[str, bool]:
         """Return the text that the file begins with, line ends as Unix has them, and if it is all."""
-        text, whole = b"", True
+        parts, left, whole = [], most, True
         for block in self.blocks():
-            if len(text) + len(block) > HEAD:
-                text, whole = text + block[: HEAD - len(text)], False
+            parts.append(block[:left])
+            if len(block) > left:
+                whole = False
                 break
-            text += block
+            left -= len(block)
+        text = b"".join(parts)
         if b"\0" in text:
             line = text[: text.index(b"\0")].count(b"\n") + 1
             raise InputError(f"{shown(self.path)}, line {line}: a NUL byte; this is not a text file")
@@ -348,6 +350,11 @@ class Lent:
             event.wait(MOST_WAIT)
         if self._failed is not None:
             raise self._failed from None
+
+
+def read_text(path: Path, encoding: str = "utf-8") -> str:
+    """Return a file's text, plain or packed, with line ends as Unix has them."""
+    return Source(path, encoding).head(MAX_BYTES)[0]
 
 
 def lines_of(source: Source) -> Iterator[str]:

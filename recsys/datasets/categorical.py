@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from recsys.data.columns import some
 from recsys.data.encoding import encode_table
 from recsys.data.readers import read_table
+from recsys.data.sources import read_text
 from recsys.errors import DatasetError, InputError, counted
 from recsys.registry import Registry, did_you_mean
-from recsys.utils.files import read_text
 
 MISSING = ("?", "")
 
