@@ -81,7 +81,6 @@ def nested_auc(
     y: np.ndarray,
     seed: int,
     inner: int,
-    outer: int = 5,
     joint: bool = False,
     costs: Sequence[float] = COSTS,
 ) -> list[float]:
@@ -92,7 +91,7 @@ def nested_auc(
     kernel.
     """
     out = []
-    for train, test in StratifiedKFold(outer, shuffle=True, random_state=seed).split(y, y):
+    for train, test in StratifiedKFold(5, shuffle=True, random_state=seed).split(y, y):
         folds = list(StratifiedKFold(5, shuffle=True, random_state=seed).split(train, y[train]))[:inner]
 
         def scores(
@@ -171,17 +170,13 @@ def write_png(name: str, fig: Any) -> None:
 
 
 def each(
-    function: Callable[..., Any],
-    jobs: Sequence[tuple],
-    processes: int | None = None,
-    done: Callable[[Any], None] | None = None,
+    function: Callable[..., Any], jobs: Sequence[tuple], done: Callable[[Any], None] | None = None
 ) -> list[Any]:
     """Run jobs on $LAB_PROCESSES cores (2), one numba thread each, saying when each is done.
 
     `done` is given each result, in the order of the jobs, as soon as it is there.
     """
-    if processes is None:
-        processes = int(os.environ.get("LAB_PROCESSES", "2"))
+    processes = int(os.environ.get("LAB_PROCESSES", "2"))
     os.environ.setdefault("NUMBA_NUM_THREADS", "1")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     started = time.perf_counter()
