@@ -39,10 +39,10 @@ class Columns:
         return {role: found if (found := getattr(self, role)) in names else None for role in roles}
 
 
-def some(names: Sequence[str], most: int = MOST) -> str:
+def some(names: Sequence[str]) -> str:
     """Return names for a message: the first of them, each cut at 40 characters, and how many more."""
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(str(name)[:40] for name in names[:most]) + more
+    more = f" and {len(names) - MOST:,} more" if len(names) > MOST else ""
+    return ", ".join(str(name)[:40] for name in names[:MOST]) + more
 
 
 def absent(where: str, name: str, names: Sequence[str]) -> InputError:

@@ -20,7 +20,7 @@ from recsys.data.delimited import DelimitedRows
 from recsys.data.json_tables import JsonRows, is_json
 from recsys.data.parquet import ParquetRows
 from recsys.data.roles import KNOWN
-from recsys.data.rows import Rows
+from recsys.data.rows import Rows, check_once
 from recsys.data.sources import Source
 from recsys.data.spreadsheets import ENDINGS, SheetRows
 from recsys.errors import InputError, counted
@@ -51,11 +51,9 @@ class Table:
 
     def column(self, name: str) -> NDArray[Any]:
         """Return a column by its name."""
-        count = self.names.count(name)
-        if count == 0:
+        if name not in self.names:
             raise absent(str(self.path), name, self.names)
-        if count > 1:
-            raise InputError(f"{self.path}: {count} columns are called {name!r}; rename all but one")
+        check_once(str(self.path), name, self.names)
         return self.columns[self.names.index(name)]
 
     def ids(self, name: str) -> NDArray[np.object_]:
@@ -170,17 +168,9 @@ def _plain(column: Any) -> NDArray[Any]:
 
         if pa.types.is_floating(column.type):
             return column.to_numpy()
-    found = coded("", "", column, as_text=True) if not _floats(column) else None
-    if found is None:
+    elif column.dtype.kind == "f":
         return np.asarray(column, dtype=np.float64)
-    return _cells_of(column)
-
-
-def _floats(column: Any) -> bool:
-    return isinstance(column, pd.Series) and column.dtype.kind == "f"
-
-
-def _cells_of(column: Any) -> NDArray[np.object_]:
+    coded("", "", column, as_text=True)  # which refuses fractions among texts
     codes, values = factorized("", "", column)
     texts = np.array(
         [*("" if v is None else v if isinstance(v, str) else str(v) for v in values), ""], dtype=object

@@ -28,7 +28,7 @@ from recsys.data.profiles import check_plain, is_profiles, profiles_of, read_spl
 from recsys.data.readers import open_rows, read_features
 from recsys.data.roles import EXACT, Looks, Roles, find_roles, looks_of, proposals, strength_of
 from recsys.data.row_counts import FAULTS, RowCounts
-from recsys.data.rows import Rows
+from recsys.data.rows import Rows, check_once
 from recsys.errors import InputError, counted
 from recsys.utils.dates import ACCEPTED, FIRST, date_text, dated, moment
 from recsys.utils.frames import column, kind_of, pandas_of, wrapped
@@ -51,12 +51,8 @@ class FrameRows(Rows):
     def __init__(self, name: str, table: Any) -> None:
         self.taken: list[str] = []
         if isinstance(table, pd.DataFrame):
-            twice = table.columns[table.columns.duplicated()]
-            if len(twice):
-                number = int((table.columns == twice[0]).sum())
-                raise InputError(
-                    f"{name}: {number} columns are called {str(twice[0])[:60]!r}; rename all but one"
-                )
+            for twice in table.columns[table.columns.duplicated()]:
+                check_once(name, twice, list(table.columns))
             levels = [level for level in table.index.names if level is not None]
             self.taken = [str(level) for level in levels if level not in table.columns]
             if self.taken:
@@ -240,10 +236,7 @@ def _roles(
             if given not in names:
                 error = absent(rows.name, given, names)
                 raise error if rows.header else InputError(f"{error}; {_no_header(rows, spelling)}")
-            if names.count(given) > 1:
-                raise InputError(
-                    f"{rows.name}: {names.count(given)} columns are called {given!r}; rename all but one"
-                )
+            check_once(rows.name, given, names)
             chosen[role] = names.index(given)
     for role, alike in ({} if like is None else like.among(names)).items():
         if alike is not None and role not in chosen and names.index(alike) not in chosen.values():
@@ -253,11 +246,7 @@ def _roles(
     for role, place, known in (("user", roles.user, USER_NAMES), ("item", roles.item, ITEM_NAMES)):
         if place is None:
             raise no_ids(rows.name, role, names, known, spelling, role)
-        if names.count(names[place]) > 1:
-            raise InputError(
-                f"{rows.name}: {names.count(names[place])} columns are called {names[place]!r}; rename "
-                "all but one"
-            )
+        check_once(rows.name, names[place], names)
     return roles, looks
 
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from recsys.errors import InputError
+
 
 class Rows:
     """A table that is not read yet; messages call it `name`."""
@@ -39,3 +41,9 @@ class Rows:
     def ragged_at(self) -> str:
         """Return where the first row of another number of fields is, and how many it has."""
         return ""
+
+
+def check_once(where: str, name: object, names: Sequence[object]) -> None:
+    """Refuse a column of a table if others are called the same."""
+    if (number := names.count(name)) > 1:
+        raise InputError(f"{where}: {number} columns are called {str(name)[:60]!r}; rename all but one")

@@ -251,18 +251,15 @@ class Source:
             yield
         except InputError:
             raise
-        except DAMAGED as error:
-            raise InputError(
-                f"{shown(self.path)} is a truncated or damaged {getattr(self, 'packing', '')} file: "
-                f"{str(error)[:120]}"
-            ) from None
-        except OSError as error:
-            if self.packing and error.errno is None:  # bz2 and zstd say it so
+        except (*DAMAGED, OSError) as error:
+            # bz2 and zstd raise an OSError without a number
+            if isinstance(error, DAMAGED) or (self.packing and getattr(error, "errno", None) is None):
                 raise InputError(
                     f"{shown(self.path)} is a truncated or damaged {self.packing} file: "
                     f"{str(error)[:120]}"
                 ) from None
-            raise InputError(f"{shown(self.path)} cannot be read: {error.strerror or error}") from None
+            why = getattr(error, "strerror", None) or error
+            raise InputError(f"{shown(self.path)} cannot be read: {why}") from None
 
 
 # Letters of an encoding that languages written in it hardly use, inside of other languages' words.

@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar
 
 from threadpoolctl import threadpool_limits
 
-from recsys.errors import InputError
+from recsys.errors import InputError, first_line
 from recsys.utils.version import __version__
 
 Unit = TypeVar("Unit")
@@ -140,8 +140,8 @@ def run_far(
 
 def without_package(engine: str, error: Exception) -> InputError:
     """Return the message for a cluster whose worker lacks this package, or one that it needs."""
-    told = str(error).splitlines()[0]
-    return InputError(f"engine {engine}: a worker cannot run recsys {__version__}: {told}")
+    why = first_line(error, 1000)
+    return InputError(f"engine {engine}: a worker cannot run recsys {__version__}: {why}")
 
 
 @functools.cache

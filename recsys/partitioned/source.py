@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.data.columns import ITEM_NAMES, RATING_NAMES, TIME_NAMES, USER_NAMES, usual
-from recsys.errors import InputError, counted
+from recsys.errors import InputError, counted, first_line
 from recsys.utils.files import check_file, shown
 from recsys.utils.remote import url_of
 from recsys.utils.validation import check_real
@@ -121,8 +121,7 @@ def look(
             with pq.ParquetFile(path) as file:
                 metadata, schema = file.metadata, file.schema_arrow
         except (pa.ArrowException, OSError, ValueError) as error:
-            told = str(error).splitlines()[0][:100] if str(error) else type(error).__name__
-            raise InputError(f"{shown(path)} is no readable Parquet file: {told}") from None
+            raise InputError(f"{shown(path)} is no readable Parquet file: {first_line(error)}") from None
         user = _column(path, schema.names, user, "user", USER_NAMES)
         item = _column(path, schema.names, item, "item", ITEM_NAMES)
         if user == item:
@@ -213,8 +212,7 @@ def batches(source: Source, unit: Unit, columns: str = "") -> Iterator[Batch]:
                 )  # fmt: skip
         _check_same(source, unit)
     except (pa.ArrowException, OSError) as error:
-        told = str(error).splitlines()[0][:100] if str(error) else type(error).__name__
-        raise InputError(f"{shown(unit.file)} cannot be read: {told}") from None
+        raise InputError(f"{shown(unit.file)} cannot be read: {first_line(error)}") from None
 
 
 def _column(path: Path, there: list[str], given: str | None, what: str, usual: tuple[str, ...]) -> str:

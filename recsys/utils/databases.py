@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from recsys.errors import InputError
+from recsys.errors import InputError, first_line
 from recsys.utils.extras import install_hint
 
 __all__ = ["SUCH_AS", "engine_of", "reason", "sqlalchemy_for"]
@@ -38,4 +38,4 @@ def engine_of(sa: Any, where: Any) -> tuple[Any, str]:
 
 def reason(error: Any) -> str:
     """Return the driver's message, in a line of 200 characters at most."""
-    return str(getattr(error, "orig", None) or error).split("\n")[0][:200]
+    return first_line(getattr(error, "orig", None) or error, 200)

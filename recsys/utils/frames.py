@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from recsys.errors import InputError
+from recsys.errors import InputError, first_line
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -26,8 +26,7 @@ def wrapped(what: str, table: Any) -> nw.DataFrame[Any]:
             f"{what} must be a table of pandas, polars or pyarrow, not {type(table).__name__}"
         ) from None
     except (ValueError, NotImplementedError) as error:  # a column twice, columns in levels
-        told = str(error).split("\n")[0][:120]
-        raise InputError(f"{what}: this table cannot be read: {told}") from None
+        raise InputError(f"{what}: this table cannot be read: {first_line(error)}") from None
     return found.collect() if isinstance(found, nw.LazyFrame) else found
 
 

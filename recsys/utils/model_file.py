@@ -175,30 +175,24 @@ def read(
     file has to name and that the caller has verified; it is not computed again, which would read all of
     the file in every process.
     """
-    path = _target(fetched(path, _whole))
-    try:
-        if isinstance(path, Path) and not path.is_file():
-            raise ModelFileError(f"{path} is not a file")
-        with path.open("rb") if isinstance(path, Path) else _reading(path) as file:
-            start = file.tell()
-            manifest, table, length = _head(path, file)
-            if checked is not None and manifest.get("sha256") != checked:
-                raise ModelFileError(f"{name_of(path)} is another file than the one that was checked")
-            arrays = {}
-            digest = _digest({k: v for k, v in manifest.items() if k != "sha256"}, table)
-            content = mapping.mapped(file.fileno()) if mapped else None
-            for name, entry in table.items():
-                if content is not None:
-                    place = start + 8 + length + entry["data_offsets"][0]
-                    arrays[name] = array = _within(content, place, entry)
-                else:
-                    arrays[name] = array = np.empty(entry["shape"], dtype=DTYPES[entry["dtype"]])
-                    if array.size and not _fill(file, array.data.cast("B")):
-                        raise ModelFileError(f"{name_of(path)} is truncated")
-                if checked is None:
-                    digest.update(array.data.cast("B") if array.size else b"")
-    except OSError as error:
-        raise ModelFileError(f"{name_of(path)} cannot be read: {error.strerror or error}") from error
+    with _opened(path) as (path, file):
+        start = file.tell()
+        manifest, table, length = _head(path, file)
+        if checked is not None and manifest.get("sha256") != checked:
+            raise ModelFileError(f"{name_of(path)} is another file than the one that was checked")
+        arrays = {}
+        digest = _digest({k: v for k, v in manifest.items() if k != "sha256"}, table)
+        content = mapping.mapped(file.fileno()) if mapped else None
+        for name, entry in table.items():
+            if content is not None:
+                place = start + 8 + length + entry["data_offsets"][0]
+                arrays[name] = array = _within(content, place, entry)
+            else:
+                arrays[name] = array = np.empty(entry["shape"], dtype=DTYPES[entry["dtype"]])
+                if array.size and not _fill(file, array.data.cast("B")):
+                    raise ModelFileError(f"{name_of(path)} is truncated")
+            if checked is None:
+                digest.update(array.data.cast("B") if array.size else b"")
     if checked is None and digest.hexdigest() != manifest.get("sha256"):
         raise ModelFileError(f"{name_of(path)} was altered: its checksum does not match its content")
     return manifest, arrays
@@ -212,12 +206,19 @@ def _whole(path: Path) -> None:
 @refuses
 def checksum(path: Target) -> str:
     """Return the checksum that a file names; whether it fits the content, `read` tells."""
-    path = _target(fetched(path, _whole))
+    with _opened(path) as (path, file):
+        return str(_head(path, file)[0].get("sha256"))
+
+
+@contextlib.contextmanager
+def _opened(given: Target) -> Iterator[tuple[Any, Any]]:
+    """Yield a path, of a URL that of its copy, or an open file, and the file to read."""
+    path = _target(fetched(given, _whole))
     try:
         if isinstance(path, Path) and not path.is_file():
             raise ModelFileError(f"{path} is not a file")
         with path.open("rb") if isinstance(path, Path) else _reading(path) as file:
-            return str(_head(path, file)[0].get("sha256"))
+            yield path, file
     except OSError as error:
         raise ModelFileError(f"{name_of(path)} cannot be read: {error.strerror or error}") from error
 

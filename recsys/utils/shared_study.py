@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from recsys.errors import InputError
+from recsys.errors import InputError, first_line
 from recsys.utils.attempts import Dropped, attempt
 from recsys.utils.extras import install_hint
 from recsys.utils.remote import plain_url
@@ -56,8 +56,9 @@ def open_study(name: str, storage: str | None, seed: int) -> Any:
     except InputError:
         raise
     except Exception as error:  # whatever a driver or a file that is none of these gives
-        why = " ".join(str(error).splitlines()[:1])[:200]
-        raise InputError(f"study {plain_url(str(storage))} cannot be opened: {why}") from None
+        raise InputError(
+            f"study {plain_url(str(storage))} cannot be opened: {first_line(error, 200)}"
+        ) from None
 
 
 def whole_name(storage: str | Path) -> str:
