@@ -58,19 +58,24 @@ def encode_table(
     array([[1., 0., 1., 1.],
            [0., 1., 0., 1.]])
     """
-    blocks: list[sp.csr_matrix] = [sp.csr_matrix((len(table), 0))]
-    columns: list[str] = []
-    values: list[str | None] = []
-    for position, name in enumerate(table.columns):
-        if str(name).lower() not in skip:
-            column = table.iloc[:, position]
-            found = encode_column(
-                str(name), column, numbers=numbers, buckets=buckets, separator=separator
-            )
-            blocks.append(found.X)
-            columns += found.columns
-            values += found.values
-    return Features(sp.csr_matrix(sp.hstack(blocks, format="csr")), tuple(columns), tuple(values))
+    parts = [
+        encode_column(
+            str(name), table.iloc[:, position], numbers=numbers, buckets=buckets, separator=separator
+        )
+        for position, name in enumerate(table.columns)
+        if str(name).lower() not in skip
+    ]
+    return side_by_side(parts, len(table))
+
+
+def side_by_side(parts: Sequence[Features], rows: int) -> Features:
+    """Return the features of several columns of so many rows as those of one table."""
+    blocks = [sp.csr_matrix((rows, 0)), *(part.X for part in parts)]
+    return Features(
+        sp.csr_matrix(sp.hstack(blocks, format="csr")),
+        tuple(column for part in parts for column in part.columns),
+        tuple(value for part in parts for value in part.values),
+    )
 
 
 def encode_column(

@@ -11,7 +11,7 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.data.encoding import SEPARATOR, Features, encode_table
+from recsys.data.encoding import SEPARATOR, Features, encode_table, side_by_side
 from recsys.data.interactions import Interactions
 from recsys.data.splits import find_protocol
 
@@ -109,9 +109,7 @@ def texts(table: pd.DataFrame | None) -> Features | None:
 
     if table is None:
         return None
-    blocks: list[sp.csr_matrix] = []
-    columns: list[str] = []
-    values: list[str | None] = []
+    parts: list[Features] = []
     for name in table.columns:
         column = table[name]
         if _describes(name, column):
@@ -126,13 +124,9 @@ def texts(table: pd.DataFrame | None) -> Features | None:
             X = counter.fit_transform(cells)
         except ValueError:  # no value or word stands in two rows
             continue
-        blocks.append(sp.csr_matrix(X))
-        found = [str(value) for value in counter.get_feature_names_out()]
-        columns += [str(name)] * len(found)
-        values += found
-    if not blocks:
-        return None
-    return Features(sp.csr_matrix(sp.hstack(blocks, format="csr")), tuple(columns), tuple(values))
+        values = tuple(str(value) for value in counter.get_feature_names_out())
+        parts.append(Features(sp.csr_matrix(X), (str(name),) * len(values), values))
+    return side_by_side(parts, len(table)) if parts else None
 
 
 def _values(cell: str) -> list[str]:

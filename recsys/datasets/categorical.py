@@ -290,19 +290,8 @@ def _tic_tac_toe(folder: Path) -> OneHot:
     return tic_tac_toe()
 
 
-@table("monks-1", generated=True)
-def _monks_1(folder: Path) -> OneHot:
-    return monks(1)
-
-
-@table("monks-2", generated=True)
-def _monks_2(folder: Path) -> OneHot:
-    return monks(2)
-
-
-@table("monks-3", generated=True)
-def _monks_3(folder: Path) -> OneHot:
-    return monks(3)
+for _number in (1, 2, 3):
+    table(f"monks-{_number}", generated=True)(lambda folder, number=_number: monks(number))
 
 
 @table("kr-vs-kp", "kr-vs-kp.arff")

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.data.columns import ITEM_NAMES, USER_NAMES, usual
-from recsys.data.encoding import Features, encode_column, ranges
+from recsys.data.encoding import Features, encode_column, ranges, side_by_side
 from recsys.data.interactions import Interactions
 from recsys.data.readers import Table, features_of, read_table
 from recsys.datasets.graphs import Graph, Objects
@@ -139,9 +139,7 @@ def encode_objects(table: pd.DataFrame) -> tuple[Features, tuple[str, ...]]:
     >>> found.names, dropped
     (('words=gene', 'words=net', 'x'), ('title',))
     """
-    blocks: list[sp.csr_matrix] = [sp.csr_matrix((len(table), 0))]
-    columns: list[str] = []
-    values: list[str | None] = []
+    parts: list[Features] = []
     dropped: list[str] = []
     for position, name in enumerate(map(str, table.columns)):
         column = table.iloc[:, position]
@@ -158,11 +156,9 @@ def encode_objects(table: pd.DataFrame) -> tuple[Features, tuple[str, ...]]:
         if not kept and not numeric and often <= 1:
             dropped.append(name)
             continue
-        blocks.append(found.X)
-        columns += found.columns
-        values += _buckets(found.X, numbers) if numeric and not kept else found.values
-    X = sp.csr_matrix(sp.hstack(blocks, format="csr"))
-    return Features(X, tuple(columns), tuple(values)), tuple(dropped)
+        cut = numeric and not kept
+        parts.append(found._replace(values=tuple(_buckets(found.X, numbers))) if cut else found)
+    return side_by_side(parts, len(table)), tuple(dropped)
 
 
 def _buckets(X: sp.csr_matrix, numbers: pd.Series) -> list[str]:

@@ -36,20 +36,13 @@ SECOND = (
 class Planted:
     """Generated interactions and the truth behind them.
 
-    Attributes
-    ----------
-    interactions : Interactions
-        With times, item features `title`, `year`, `genres` (separated by |), and user features
-        `age` and `region`, which mean nothing.
-    rules : list of str
-        Each user's rule, as in `Sci-Fi & 1980s | Film-Noir`.
-    off_rule : float
-        Share of the interactions drawn without regard to the rule.
+    The interactions have times, item features `title`, `year`, `genres` (separated by |), and user
+    features `age` and `region`, which mean nothing.
     """
 
     interactions: Interactions
-    rules: list[str]
-    off_rule: float
+    rules: list[str]  # each user's, as in `Sci-Fi & 1980s | Film-Noir`
+    off_rule: float  # share of the interactions drawn without regard to the rule
 
 
 def planted_catalogue(

@@ -62,11 +62,8 @@ def parse_memory(given: Any) -> int | None:
         return None
     if isinstance(given, int) and not isinstance(given, bool) and given > 0:
         return given
-    found = (
-        None
-        if isinstance(given, int)
-        else re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]?b?)\s*", str(given).lower())
-    )
+    text = "" if isinstance(given, int) else str(given).lower()
+    found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]?b?)\s*", text)
     if found is None:
         raise InputError(f"memory must be a size such as 4GB or 500MB, not {given!r}")
     unit = found.group(2) if found.group(2) in UNITS else found.group(2) + "b"
