@@ -129,7 +129,6 @@ def read_table(
     *,
     delimiter: str | None = None,
     names: Sequence[str] | None = None,
-    header: bool | None = True,
     encoding: str | None = None,
     what: str = "interactions",
     max_rows: int | None = None,
@@ -143,16 +142,15 @@ def read_table(
     plain = str(path).lower().endswith((*PARQUET, *ENDINGS))
     form: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "names": names}
     if not plain:
-        form["header"] = header if names is None else None
+        form["header"] = True if names is None else None
     rows = open_rows(path, what, **form)
-    used = [k for k in range(len(rows.names)) if not (isinstance(rows, ParquetRows) and rows.nested(k))]
-    if isinstance(rows, ParquetRows) and len(used) < len(rows.names):
-        lists = [name for k, name in enumerate(rows.names) if k not in used]
+    every = range(len(rows.names))
+    if isinstance(rows, ParquetRows) and (lists := [rows.names[k] for k in every if rows.nested(k)]):
         raise InputError(
             f"{path}: {counted(len(lists), 'column')} of several values a cell: {some(lists)}; write "
             "several values as text, joined by |"
         )
-    columns = rows.read(used, ["text"] * len(used), max_rows)
+    columns = rows.read(every, ["text"] * len(every), max_rows)
     if rows.ragged:
         raise InputError(f"{path}, {rows.ragged_at()}")
     if len(columns[0]) == 0:

@@ -255,36 +255,6 @@ def monks(number: int) -> OneHot:
     return encode([*names, "class"], rows, "class", "1", f"monks-{number}")
 
 
-def artificial_dnf(
-    disjuncts: int,
-    conjuncts: int,
-    *,
-    rows: int = 1000,
-    features: int = 30,
-    exact: bool = False,
-    seed: int = 0,
-) -> tuple[OneHot, tuple[tuple[int, ...], ...]]:
-    """Return a table whose positive class is a random monotone DNF, and that DNF.
-
-    Each row has a third of the features set, so that all rows have as many ones (7.3.1). A clause has at
-    most `conjuncts` variables, exactly so many if `exact`.
-    """
-    rng = np.random.default_rng(seed)
-    ones = max(1, features // 3)
-    order = np.argsort(rng.random((rows, features)), axis=1)
-    X = np.zeros((rows, features), dtype=np.uint8)
-    np.put_along_axis(X, order[:, :ones], 1, axis=1)
-    for _ in range(1000):
-        sizes = [conjuncts if exact else int(rng.integers(1, conjuncts + 1)) for _ in range(disjuncts)]
-        rule = tuple(tuple(sorted(rng.choice(features, size, replace=False).tolist())) for size in sizes)
-        y = np.any([X[:, clause].all(axis=1) for clause in rule], axis=0).astype(np.int64)
-        distinct = not any(set(a) <= set(b) for a in rule for b in rule if a is not b)
-        if distinct and 0.2 <= y.mean() <= 0.8:
-            break
-    names = tuple(f"x{k}" for k in range(features))
-    return OneHot(X, y, names, f"mDNF({disjuncts},{conjuncts})"), rule
-
-
 @table("tic-tac-toe", generated=True)
 def _tic_tac_toe(folder: Path) -> OneHot:
     return tic_tac_toe()

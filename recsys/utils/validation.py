@@ -127,11 +127,12 @@ def clean_matrix(
     return out
 
 
-def take_columns(matrix: Any, ids: ArrayLike, name: str = "item_users") -> sp.csc_matrix:
+def take_columns(matrix: Any, ids: ArrayLike) -> sp.csc_matrix:
     """Return some columns of a user × item matrix, (users, n) float64 CSC of ones where it is above 0.
 
-    Of a CSC matrix only the columns asked for are looked at.
+    Of a CSC matrix only the columns asked for are looked at. Messages call it `item_users`.
     """
+    name = "item_users"
     if not sp.issparse(matrix) or matrix.format != "csc" or len(matrix.shape) != 2:
         clean = clean_matrix(matrix, name=name)
         out = sp.csc_matrix(clean[:, check_ids("ids", ids, clean.shape[1])], dtype=np.float64)
