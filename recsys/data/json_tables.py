@@ -9,6 +9,7 @@ import ast
 import json
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -32,15 +33,10 @@ class JsonRows(Rows):
 
     def __init__(self, source: Source, what: str) -> None:
         self.source = source
-        head, whole = source.head()
+        head, _ = source.head()
         self.array = head.lstrip().startswith("[")
         self.python = PYTHON.match(head.lstrip()) is not None
-        self._cells: dict[str, list[Any]] = {}
-        first = []
-        for one in self._objects():
-            first.append(one)
-            if len(first) == SAMPLE:
-                break
+        first = list(islice(self._objects(), SAMPLE))
         names = list(dict.fromkeys(name for one in first for name in one))
         if not names:
             raise InputError(f"{shown(source.path)}: no {what}; the file is empty")
