@@ -1,0 +1,69 @@
+"""The next item at the protocol of papers on sequences: the item before the last is not fitted, and is in the input.
+
+All items outside a user's history are ranked. `auto` chooses on items that it hides from what it fits; the single
+models have the parameters that are written here. Nothing is chosen on a tested item. Toys, Sports and LastFM are the
+files of the S3-Rec repository (RUCAIBox/CIKM2020-S3Rec) in $RECSYS_DATA/next-item. Goes on where it was stopped: delete
+the CSV to start again.
+
+python -m benchmarks.next_item [set …]
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import resource
+import sys
+import time
+from itertools import product
+from pathlib import Path
+
+import pandas as pd
+
+from benchmarks.lab.common import append_csv, finished
+from recsys import evaluate
+from recsys.data import Interactions
+from recsys.datasets import load_dataset
+
+PROTOCOL = "leave-one-out:validation=kept"
+METRICS = tuple(f"{name}@{k}" for name, k in product(("hit", "ndcg"), (5, 10, 20)))
+MODELS = (
+    "auto:hide=last", "popularity", "slist", "content", "ease", "msdw:recency=1", "cf-komd:recency=1",
+    "cf-komd:kernel=hp,regularization=0.3,recency=1",
+)  # fmt: skip
+SETS = ("lastfm", "toys", "sports", "movielens-1m")
+COLUMNS = ("set", "model", *METRICS, "seconds", "processor seconds", "GB")
+
+
+def sequences(name: str) -> Interactions:
+    """Return a set of sequences; the attributes of an item are one cell of several values."""
+    folder = Path(os.environ["RECSYS_DATA"]) / "next-item" / name
+    with gzip.open(folder / "sequences.txt.gz", "rt") as file:
+        lines = [line.split() for line in file]
+    rows = [(line[0], item, at) for line in lines for at, item in enumerate(line[1:], 1)]
+    users, items, times = zip(*rows, strict=True)
+    with gzip.open(folder / "item2attributes.json.gz", "rt") as file:
+        attributes = {item: "|".join(map(str, found)) for item, found in json.load(file).items()}
+    table = pd.DataFrame({"attributes": pd.Series(attributes)})
+    return Interactions.from_ids(users, items, None, times, name).with_features(items=table)
+
+
+def main() -> None:
+    """Measure what is not in the CSV."""
+    done = {tuple(row[:2]) for row in finished("next_item")}
+    for name in sys.argv[1:] or SETS:
+        for model in MODELS:
+            if (name, model) in done:
+                continue
+            data = load_dataset(name) if name == "movielens-1m" else sequences(name)
+            start, before = time.perf_counter(), time.process_time()
+            result = evaluate(data, model, protocol=PROTOCOL, metrics=METRICS).results[0]
+            values = [result.metrics[metric].mean for metric in METRICS]
+            used = (time.perf_counter() - start, time.process_time() - before)
+            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+            append_csv("next_item", COLUMNS, [(name, model, *values, *used, memory)])
+
+
+if __name__ == "__main__":
+    main()
