@@ -19,11 +19,7 @@ TRIES = 8  # draws for an item that the user does not like; a pair without one i
 class UniformBPR:
     """Factors P, Q and biases b of items, by stochastic steps on −ln σ(s_ui − s_uj) + reg/2·‖·‖².
 
-    Parameters
-    ----------
-    passes : int
-        So many times as many pairs (user, liked item) are drawn as there are likes.
-    factors, learning_rate, regularization, seed
+    As many pairs (user, liked item) are drawn as there are likes, `passes` times.
     """
 
     def __init__(

@@ -55,20 +55,8 @@ def findings() -> list[tuple[str, str]]:
 def compile_models(models: Sequence[str] | None = None) -> Iterator[tuple[str, int, float]]:
     """Compile what models need to fit, to list and to be evaluated, on a small generated catalogue.
 
-    Parameters
-    ----------
-    models : sequence of str, optional
-        Specifications such as "ease" or "cf-komd:kernel=mc,degree=2"; all rankers when not given.
-
-    Yields
-    ------
-    (model, functions, seconds)
-        How many functions were compiled, and not found on disk, and how long that took.
-
-    Raises
-    ------
-    InputError
-        If a model is unknown, before anything is compiled.
+    Models are specifications such as "cf-komd:kernel=mc,degree=2", all rankers when not given. Yields
+    each with the number of functions that were compiled, and not found on disk, and the seconds it took.
     """
     made = {}
     for spec in models or list_rankers():

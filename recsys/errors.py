@@ -89,6 +89,11 @@ def one_line(text: str, longest: int = LONGEST) -> str:
     return f"{text[: longest - end - 3]} … {text[-end:]}"
 
 
+def first_line(error: object, longest: int = 120) -> str:
+    """Return the first line of what another library's error says, its class where it says nothing."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)[:longest]
+
+
 def counted(number: int, one: str, many: str | None = None) -> str:
     """Return a number with its noun: '1 user', '1,682 users', '0 rows'.
 

@@ -35,37 +35,21 @@ SHARED = "RECSYS_ATTACK_SHARED"  # variable that names the folder of `prepared_o
 
 @dataclass
 class Result:
-    """What a fuzz test found.
-
-    Attributes
-    ----------
-    tried : int
-    counts : dict of str to int
-        How the cases ended, in the fuzz test's words.
-    failed : int
-    faults : list of str
-        The first failures, each told so that it can be tried again.
-    slowest : float
-        Seconds, of one case; `slowest_case` says which.
-    memory : int
-        Largest number of bytes that a case held, where that was looked at.
-    notes : list of str
-        What else belongs into the table: figures, and what was left out.
-    skipped : str
-        Why nothing was tried, if nothing could be.
-    seed, seconds
-        Set by the frame.
-    """
+    """What a fuzz test found; `seed` and `seconds` are set by the frame."""
 
     tried: int = 0
-    counts: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(
+        default_factory=Counter
+    )  # how the cases ended, in the fuzz test's words
     failed: int = 0
+    # the first failures, each told so that it can be tried again
     faults: list[str] = field(default_factory=list)
-    slowest: float = 0.0
+    slowest: float = 0.0  # seconds, of one case
     slowest_case: str = ""
-    memory: int = 0
+    memory: int = 0  # the most bytes that a case held, where that was looked at
+    # what else belongs into the table: figures, and what was left out
     notes: list[str] = field(default_factory=list)
-    skipped: str = ""
+    skipped: str = ""  # why nothing was tried, if nothing could be
     seed: int = 0
     seconds: float = 0.0
 
@@ -199,15 +183,8 @@ def forked(
 ) -> Ended:
     """Call a function in a fork of this process, which it must leave by returning its exit code.
 
-    Parameters
-    ----------
-    function : callable
-    seconds : float
-        After which it is killed.
-    folder : path
-        Where stdout and stderr of the process are kept.
-    address_space : int
-        Limit of it in bytes; 0 for none.
+    It is killed after so many seconds; the folder keeps its stdout and stderr. `address_space` limits
+    its bytes; 0 for no limit.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -265,16 +242,9 @@ def in_batches(
 ) -> None:
     """Make calls in forks of this process until the time is up; one that ends its fork is one failure.
 
-    Parameters
-    ----------
-    attempt : callable
-        Makes the call of a number; returns its description, how it ended, and what is wrong with that.
-    told : callable
-        Describes the call of a number without making it.
-    patience : float
-        Processor seconds of one call, after which its fork is killed.
-    address_space : int
-        Limit of a fork in bytes.
+    `attempt` makes the call of a number and returns its description, how it ended, and what is wrong
+    with that; `told` describes it without making it. A fork is killed after `patience` processor seconds
+    of one call.
     """
 
     def batch(first: int, log: Path) -> int:

@@ -21,26 +21,14 @@ MOST = 8  # pipelined requests that are answered
 
 
 class Made(NamedTuple):
-    """A request made by hand.
-
-    Attributes
-    ----------
-    content : bytes
-    complete : bool
-        Whether it is whole, so that it must be answered, if only by a refusal.
-    statuses : tuple of int
-        The answers that are right; without any, every one below 500 that is no redirection.
-    half_close : bool
-        The client says that it sends no more.
-    count : int
-        How many answers there must be.
-    """
+    """A request made by hand."""
 
     content: bytes
-    complete: bool = True
+    complete: bool = True  # so that it must be answered, if only by a refusal
+    # the answers that are right; without any, every one below 500 that is no redirection
     statuses: tuple[int, ...] = ()
-    half_close: bool = False
-    count: int = 1
+    half_close: bool = False  # the client says that it sends no more
+    count: int = 1  # how many answers there must be
 
 
 def framed(head: str, body: bytes = BODY) -> bytes:

@@ -72,25 +72,9 @@ def heavy(count: int, random: Random) -> list[bytes]:
 
 
 class Service:
-    """`recsys serve` in a process of its own.
+    """`recsys serve` in a process of its own, which runs the Python code `before` first.
 
-    Parameters
-    ----------
-    model : path
-    folder : path
-        For what it writes to stderr and stdout.
-    options : str
-        Of the command.
-    before : str
-        Python code that the process runs first.
-    env : dict
-        Added to the environment.
-
-    Attributes
-    ----------
-    address : (host, port)
-    said, told : path
-        What it wrote to stderr, and to stdout.
+    What it writes to stderr (`said`) and stdout (`told`) is in the folder.
     """
 
     def __init__(

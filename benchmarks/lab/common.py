@@ -51,6 +51,35 @@ def run(parts: dict[str, Callable[[], Any]], usual: Sequence[str] | None = None)
         parts[name]()
 
 
+def artificial_dnf(
+    disjuncts: int,
+    conjuncts: int,
+    *,
+    rows: int = 1000,
+    features: int = 30,
+    seed: int = 0,
+) -> tuple[OneHot, tuple[tuple[int, ...], ...]]:
+    """Return a table whose positive class is a random monotone DNF, and that DNF.
+
+    Each row has a third of the features set, so that all rows have as many ones (7.3.1). A clause has at
+    most `conjuncts` variables.
+    """
+    rng = np.random.default_rng(seed)
+    ones = max(1, features // 3)
+    order = np.argsort(rng.random((rows, features)), axis=1)
+    X = np.zeros((rows, features), dtype=np.uint8)
+    np.put_along_axis(X, order[:, :ones], 1, axis=1)
+    for _ in range(1000):
+        sizes = [int(rng.integers(1, conjuncts + 1)) for _ in range(disjuncts)]
+        rule = tuple(tuple(sorted(rng.choice(features, size, replace=False).tolist())) for size in sizes)
+        y = np.any([X[:, clause].all(axis=1) for clause in rule], axis=0).astype(np.int64)
+        distinct = not any(set(a) <= set(b) for a in rule for b in rule if a is not b)
+        if distinct and 0.2 <= y.mean() <= 0.8:
+            break
+    names = tuple(f"x{k}" for k in range(features))
+    return OneHot(X, y, names, f"mDNF({disjuncts},{conjuncts})"), rule
+
+
 def rbf(gamma: float) -> Callable[..., np.ndarray]:
     return make_kernel("rbf", gamma=gamma)
 
@@ -81,7 +110,6 @@ def nested_auc(
     y: np.ndarray,
     seed: int,
     inner: int,
-    outer: int = 5,
     joint: bool = False,
     costs: Sequence[float] = COSTS,
 ) -> list[float]:
@@ -92,7 +120,7 @@ def nested_auc(
     kernel.
     """
     out = []
-    for train, test in StratifiedKFold(outer, shuffle=True, random_state=seed).split(y, y):
+    for train, test in StratifiedKFold(5, shuffle=True, random_state=seed).split(y, y):
         folds = list(StratifiedKFold(5, shuffle=True, random_state=seed).split(train, y[train]))[:inner]
 
         def scores(
@@ -171,17 +199,13 @@ def write_png(name: str, fig: Any) -> None:
 
 
 def each(
-    function: Callable[..., Any],
-    jobs: Sequence[tuple],
-    processes: int | None = None,
-    done: Callable[[Any], None] | None = None,
+    function: Callable[..., Any], jobs: Sequence[tuple], done: Callable[[Any], None] | None = None
 ) -> list[Any]:
     """Run jobs on $LAB_PROCESSES cores (2), one numba thread each, saying when each is done.
 
     `done` is given each result, in the order of the jobs, as soon as it is there.
     """
-    if processes is None:
-        processes = int(os.environ.get("LAB_PROCESSES", "2"))
+    processes = int(os.environ.get("LAB_PROCESSES", "2"))
     os.environ.setdefault("NUMBA_NUM_THREADS", "1")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     started = time.perf_counter()

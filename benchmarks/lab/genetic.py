@@ -34,33 +34,12 @@ def genetic_search(
     names: Sequence[str] = (),
     seed: int = 0,
 ) -> SearchResult:
-    """Search for the monotone DNF with the largest weight (7.1).
+    """Search for the monotone DNF with the largest weight (7.1), of at most D clauses of C literals.
 
-    Parameters
-    ----------
-    X : (rows, features) binary
-    signed : (rows,) float
-        yᵢαᵢ; rows of weight 0 are not looked at.
-    max_clauses, max_literals : int ≥ 1
-        D and C.
-    population : int ≥ 5
-    mutation : float in 0…1
-    generations : int ≥ 0
-        It ends earlier when every positive weight is covered and no negative one.
-    names : sequence of str
-    seed : int
-
-    Returns
-    -------
-    SearchResult
-        Of equal weights met, the one with the fewest literals. A heuristic: its bound is what
-        covering every row of positive weight and no other would be worth, equal rows taken
-        together, and it is exact only where that is reached.
-
-    Raises
-    ------
-    InputError
-        If a parameter is out of range or the shapes disagree.
+    `signed` is yᵢαᵢ; rows of weight 0 are not looked at. It ends before its last generation when every
+    positive weight is covered and no negative one. Of equal weights met, the one with the fewest
+    literals. A heuristic: its bound is what covering every row of positive weight and no other would be
+    worth, equal rows taken together, and it is exact only where that is reached.
     """
     rows, weights = clean(X, signed, names)
     check_integer("max_clauses", max_clauses, 1, 1000)

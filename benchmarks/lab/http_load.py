@@ -34,21 +34,12 @@ def get(path: str) -> bytes:
 
 @dataclass
 class Load:
-    """What came back.
+    """What came back."""
 
-    Attributes
-    ----------
-    seconds : float
-        From the first request to the last answer that was waited for.
-    times : dict of status to list of float
-        Seconds from sending to the whole answer; 0 is no answer: the connection was closed.
-    late : int
-        Requests without an answer in the time that a client waits.
-    """
-
-    seconds: float = 0.0
+    seconds: float = 0.0  # from the first request to the last answer that was waited for
+    # by status, from sending to the whole answer; 0 is no answer: the connection was closed
     times: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
-    late: int = 0
+    late: int = 0  # requests without an answer in the time that a client waits
 
     def count(self, status: int) -> int:
         """Answers of this status."""
@@ -123,14 +114,9 @@ def closed_loop(
 ) -> Load:  # fmt: skip
     """Send from so many clients, each the next request when it has an answer.
 
-    Parameters
-    ----------
-    address : (host, port) or path of a socket
-    patient : bool
-        Begin within a second, and wait as long as Retry-After says and up to half as long again, as
-        clients that are written with care do; otherwise all begin, and go on, at once.
-    wait : float
-        Seconds after which a client gives up, which is counted as late.
+    Patient ones begin within a second, and wait as long as Retry-After says and up to half as long
+    again, as clients that are written with care do; otherwise all begin, and go on, at once. After
+    `wait` seconds a client gives up, which is counted as late.
     """
     load = Load()
     poll = select.epoll()

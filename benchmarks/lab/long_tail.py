@@ -17,22 +17,9 @@ def long_tail(
     *,
     seed: int = 0,
 ) -> sp.csr_matrix:
-    """Generate a large matrix whose users and items both have Zipf-like counts.
+    """Generate a large (users, items) matrix of ones whose users and items both have Zipf-like counts.
 
-    Parameters
-    ----------
-    n_users, n_items, n_interactions : int ≥ 1
-        Pairs drawn twice are replaced until so many differ, at most half of the matrix.
-    seed : int
-
-    Returns
-    -------
-    (users, items) float32 CSR of ones
-
-    Raises
-    ------
-    InputError
-        If a parameter is out of range.
+    Pairs drawn twice are replaced until so many differ, at most half of the matrix.
     """
     check_integer("n_users", n_users, 1)
     check_integer("n_items", n_items, 1)

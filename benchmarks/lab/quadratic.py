@@ -28,34 +28,14 @@ class SparseLowRankQuadratic(RegressorMixin, BaseEstimator):
     """Minimise ½·mean (ŷ − y)² + trace·‖W‖_* + gamma·‖W‖₁ for ŷ = b + Σ_{i<j} W_ij x_i x_j.
 
     W is symmetric and holds the weights of all pairs: O(features²) memory and an O(features³) step, so
-    it is a yardstick for small problems.
+    it is a yardstick for small problems. It stops when W changes by less than the share `tol` of its
+    norm, and so little parts both norms' W, or when callback(iteration, objective) is true. W_[i, j] is
+    the weight of x_i x_j; `history_` has "objective" and "seconds".
 
-    Parameters
-    ----------
-    trace, gamma : float ≥ 0
-    max_iter : int ≥ 1
-    tol : float ≥ 0
-        Stop when W changes by less than this share of its norm, and so little parts both norms' W.
-    fit_intercept : bool
-    callback : callable, optional
-        Called as callback(iteration, objective); what is true ends the fit.
-
-    Attributes
-    ----------
-    W_ : (features, features) float64
-        Symmetric; W_[i, j] is the weight of x_i x_j.
-    intercept_ : float
-    history_ : list of dict
-        "objective" and "seconds".
-
-    Notes
-    -----
     The problem is that of Richard et al. 2012, in Atarashi et al. 2021, (58) and (59). Generalised
     forward-backward splitting (Raguet, Fadili and Peyré 2013) ends at its optimum, which one norm's
     operator after the other's does not. `W_` is what the ℓ1 norm's operator leaves, with its zeros.
 
-    Examples
-    --------
     >>> from benchmarks.lab.quadratic import SparseLowRankQuadratic
     >>> from recsys.fm import planted_interactions, recovery
     >>> data = planted_interactions(500, groups=1, per_group=3, noise_features=2)
@@ -72,18 +52,7 @@ class SparseLowRankQuadratic(RegressorMixin, BaseEstimator):
     callback: Callable[[int, float], Any] | None = None
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> SparseLowRankQuadratic:
-        """Fit.
-
-        Parameters
-        ----------
-        X : (rows, features)
-        y : (rows,)
-
-        Raises
-        ------
-        InputError
-            For parameters out of range.
-        """
+        """Fit on X, (rows, features), and y, (rows,)."""
         check_integer("max_iter", self.max_iter, 1)
         for name in ("trace", "gamma", "tol"):
             check_real(name, getattr(self, name), 0.0)

@@ -97,12 +97,7 @@ def parameters(model: Any) -> np.ndarray:
 
 
 def middle(tried: dict[tuple[float, float], tuple[float, float]]) -> tuple[float, float]:
-    """Return the (γ, β) of the best F1; ties as the docstring of the module says.
-
-    Parameters
-    ----------
-    tried : dict of (γ, β) to (F1, error)
-    """
+    """Return the (γ, β) of the best F1, of (F1, error) each; ties as the module says."""
     f1 = {key: round(value[0], 6) for key, value in tried.items()}
     best = [key for key in tried if f1[key] == max(f1.values())]
     if len(set(f1.values())) == 1:

@@ -20,20 +20,11 @@ def decisions(
     K: NDArray[np.float64], train: NDArray[np.int64], test: NDArray[np.int64], y: NDArray[np.int64],
     costs: list[float], tol: float = 1e-4,
 ) -> NDArray[np.float64]:  # fmt: skip
-    """Return the decision values of `test` at each cost; (costs, test).
+    """Return the decision values of `test` at each of the ascending costs; (costs, test).
 
-    Parameters
-    ----------
-    K : (n, n) float64, symmetric and positive semidefinite
-    train, test : rows of K
-    y : (n,)
-        The larger label is the positive class.
-    costs : ascending
-    tol : float
-        The largest violation of the optimality conditions.
+    K is (n, n), symmetric and positive semidefinite; the larger label is the positive class. `tol` is
+    the largest violation of the optimality conditions.
 
-    Examples
-    --------
     >>> K = np.array([[1.0, 0.0, 0.9], [0.0, 1.0, 0.1], [0.9, 0.1, 1.0]])
     >>> decisions(K, np.array([0, 1]), np.array([2]), np.array([1, 0, 1]), [1.0]).round(6).tolist()
     [[0.8]]

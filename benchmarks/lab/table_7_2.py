@@ -25,6 +25,7 @@ from sklearn.model_selection import train_test_split
 
 from benchmarks.lab.common import (
     append_csv,
+    artificial_dnf,
     chosen,
     each,
     figure,
@@ -35,7 +36,7 @@ from benchmarks.lab.common import (
     write_png,
 )
 from benchmarks.lab.genetic import genetic_search
-from recsys.datasets.categorical import OneHot, artificial_dnf, load_table
+from recsys.datasets.categorical import OneHot, load_table
 from recsys.explain import agreement, search_rule, signed_weights
 from recsys.kernel_machines import KOMD
 

@@ -23,13 +23,7 @@ def draw_lines(
     path: Path, lines: Mapping[str, Sequence[tuple[float, float]]], x: str, y: str, title: str,
     log: bool = False,
 ) -> None:  # fmt: skip
-    """Draw one line a name and write the chart; with `log` the horizontal axis is logarithmic.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
+    """Draw one line a name and write the chart; with `log` the horizontal axis is logarithmic."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -64,13 +64,7 @@ class OnceCommand(TyperCommand):
     """A command that refuses two values of an option that takes one; click would take the last."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Return the arguments left, as click does.
-
-        Raises
-        ------
-        InputError
-            If an option that takes one value is given several times.
-        """
+        """Return the arguments left, as click does."""
         order = self.make_parser(ctx).parse_args(args=list(args))[2]
         for option, times in Counter(order).items():
             if times > 1 and not (option.multiple or getattr(option, "is_flag", False)):

@@ -45,23 +45,7 @@ TestFrom = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class DataOptions:
-    """Options for interactions and the features of their items and users; a field is an option.
-
-    Attributes
-    ----------
-    dataset, interactions
-        A dataset's name, or a file; the sample where both are None.
-    user_col, item_col, rating_col, time_col, weight_col
-        Columns of the file.
-    min_rating
-        The rating below which rows are dropped.
-    duplicates, names, header, delimiter, encoding, decimal, day_first
-        Decisions about the file, as of `Interactions.from_frame`.
-    items, item_id, users, user_id
-        Tables of features, and their id columns.
-    data_dir
-        Folder of datasets.
-    """
+    """Options for interactions and the features of their items and users; a field is an option."""
 
     dataset: Annotated[
         str | None, typer.Option("--dataset", help="A named dataset; see `recsys datasets`.")
@@ -123,13 +107,7 @@ class DataOptions:
         self, quiet: bool = False, test: Path | None = None, repeats: bool = False,
         test_from: str | None = None,
     ) -> Interactions:  # fmt: skip
-        """Return the interactions with their features and test half; notes about them go to stderr.
-
-        Raises
-        ------
-        InputError
-            If the options contradict each other, or a file cannot be read.
-        """
+        """Return the interactions with their features and test half; notes about them go to stderr."""
         for option, column, table in (
             ("items", self.item_id, self.items), ("users", self.user_id, self.users),
         ):  # fmt: skip

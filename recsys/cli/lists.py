@@ -20,11 +20,6 @@ def write_lists(
     """Write blocks of lines as the path's ending says (.parquet, .json, else CSV), or CSV to stdout.
 
     A file is there whole or not at all.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written.
     """
     if path is None:
         header: Sequence[str] | None = tuple(columns)

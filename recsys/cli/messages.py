@@ -34,8 +34,6 @@ def in_options(message: str, options: Mapping[str, str]) -> str:
     A parameter is recognised before "must", and anywhere if an underscore shows that it is no English
     word.
 
-    Examples
-    --------
     >>> in_options("folds must be at least 1, not 0", {"folds": "--folds"})
     '--folds must be at least 1, not 0'
     >>> in_options("too many folds for item_ids", {"folds": "--folds", "item_ids": "--item-id"})

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from recsys.cli import terminal
+from recsys.data.sources import read_text
 from recsys.errors import InputError, counted
 from recsys.rankers import ModelPackage
 from recsys.rankers.catalogue import Profile
-from recsys.utils.files import read_text
 
 Threads = Annotated[int | None, typer.Option("--threads", help="Processors to use, all by default.")]
 Scratch = Annotated[
@@ -79,14 +79,7 @@ def ids_of(given: str) -> list[str]:
 
 
 def ids_or_file(given: str) -> list[str]:
-    """Return the ids of a text like ID,ID, or the lines of a file for @FILE.
-
-    Raises
-    ------
-    InputError
-        If the file is no text, or is not there and has the name of one. Another name that no file has is
-        an id, which may begin with an @ itself.
-    """
+    """Return the ids of a text like ID,ID, or the lines of a file for @FILE."""
     if not _names_file(given):
         if given.startswith("@") and ("." in given or "/" in given):
             raise InputError(f"there is no file {given[1:][:60]}")
@@ -102,11 +95,6 @@ def item_ids(package: ModelPackage, option: str, given: str | None) -> list[str]
     """Return the item ids of `ids_or_file`; those of a file that the model does not have are counted.
 
     A list of stock has items without a purchase. An id that is typed must be known.
-
-    Raises
-    ------
-    InputError
-        If the model has no id of a file.
     """
     if given is None:
         return None
@@ -124,13 +112,7 @@ def item_ids(package: ModelPackage, option: str, given: str | None) -> list[str]
 
 
 def pairs_of(option: str, given: list[str] | None, form: str) -> dict[str, str]:
-    """Return the values of a repeated option such as NAME=VALUE, by name.
-
-    Raises
-    ------
-    InputError
-        If there is no name or no value, or a name comes twice.
-    """
+    """Return the values of a repeated option such as NAME=VALUE, by name."""
     found: dict[str, str] = {}
     for one in given or ():
         name, _, value = one.rpartition("=")
@@ -150,12 +132,7 @@ def filters_of(given: list[str] | None, option: str = "--filter") -> dict[str, A
 
 
 def numbers_of(option: str, given: list[str] | None, form: str, kind: type) -> dict[str, Any]:
-    """Return the numbers of a repeated option like NAME=NUMBER, by name.
-
-    Raises
-    ------
-    InputError
-    """
+    """Return the numbers of a repeated option like NAME=NUMBER, by name."""
     pairs = pairs_of(option, given, form)
     try:
         return {name: kind(value) for name, value in pairs.items()}
@@ -174,13 +151,7 @@ def _end(text: str) -> float | str | None:
 def profile_of(
     package: ModelPackage, user: str | None, history: str | None, as_of: str | None = None
 ) -> Profile:
-    """Return the profile of a user, or of a new user with this history.
-
-    Raises
-    ------
-    InputError
-        As `ModelPackage.profile`; where some items of the history have a time and others none.
-    """
+    """Return the profile of a user, or of a new user with this history."""
     if history is None:
         return package.profile(user, as_of=as_of)
     parts = ids_of(history)

@@ -56,13 +56,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written.
-    """
+    """Write a file whole or not at all."""
     with replacing(path) as file:
         file.write(content)
 

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import scipy.sparse as sp
 
 from recsys.data.columns import Columns
-from recsys.data.given_test import of_kind, some_known
+from recsys.data.given_test import matched
 from recsys.data.interactions import Interactions
 from recsys.errors import InputError, counted
 
@@ -19,27 +18,11 @@ NAME = "candidates"
 
 
 def candidate_sets(data: Interactions, given: Any) -> tuple[sp.csr_matrix, list[str]]:
-    """Return the candidates of each user as a matrix, with sentences on ids that are unknown.
+    """Return the candidates of each user, (users, items) float32 CSR, and notes on unknown ids.
 
-    Parameters
-    ----------
-    data : Interactions
-    given : mapping of user to items, table, path or Interactions
-        A table or file has a row for each user and candidate; its columns are called as those of the
-        interactions, or by a usual name.
+    They are a mapping of user to items, or `Interactions`, a table or a path: a row for each user and
+    candidate, the columns called as those of the interactions, or by a usual name.
 
-    Returns
-    -------
-    candidates : (users, items) float32 CSR of ones
-    notes : list of str
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, or has no user or no item of the interactions.
-
-    Examples
-    --------
     >>> from recsys.data import Interactions
     >>> data = Interactions.from_ids(["ada", "bob"], ["tea", "milk"])
     >>> sets, notes = candidate_sets(data, {"ada": ["milk", "rum"], "bob": []})
@@ -47,12 +30,7 @@ def candidate_sets(data: Interactions, given: Any) -> tuple[sp.csr_matrix, list[
     ([[0.0, 1.0], [0.0, 0.0]], ['candidates: 1 pair of items not among the interactions left out.'])
     """
     pairs = _read(data, given)
-    user_ids = of_kind(NAME, "user", data.user_ids, pairs.user_ids)
-    item_ids = of_kind(NAME, "item", data.item_ids, pairs.item_ids)
-    users = pd.Index(data.user_ids).get_indexer(pd.Index(user_ids, dtype=object))
-    items = pd.Index(data.item_ids).get_indexer(pd.Index(item_ids, dtype=object))
-    some_known("user", data, pairs, users, user_ids)
-    some_known("item", data, pairs, items, item_ids)
+    (users, _), (items, _) = matched(NAME, data, pairs)
     u, i = users[pairs.users], items[pairs.items]
     notes = []
     if (u < 0).any():

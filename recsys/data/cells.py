@@ -54,46 +54,20 @@ OTHERS = ("%a %b %d %H:%M:%S %z %Y", "%a, %d %b %Y %H:%M:%S %z")
 
 
 class Coded(NamedTuple):
-    """A column of ids.
+    """A column of ids."""
 
-    Attributes
-    ----------
-    codes : (rows,) int64
-        Of each row, the number of its id; −1 where it has none.
-    ids : (n,) object
-        Text or integers, in the order of their first appearance.
-    changed : str
-        What was made of them for a note; "" where they are as they were.
-    doubt : str
-        What may be wrong about them, for a note.
-    """
-
-    codes: NDArray[np.int64]
-    ids: NDArray[np.object_]
-    changed: str = ""
-    doubt: str = ""
+    codes: NDArray[np.int64]  # (rows,), the number of its id; −1 where it has none
+    ids: NDArray[np.object_]  # (n,) text or integers, in the order of their first appearance
+    changed: str = ""  # what was made of them, for a note
+    doubt: str = ""  # what may be wrong about them, for a note
 
 
 def coded(name: str, what: str, column: Any, as_text: bool = False) -> Coded:
-    """Return a column of ids as numbers.
+    """Return a column of ids (text or integers; arrow, pandas or numpy) as numbers.
 
-    Blanks around texts are taken away, and whole floats are integers.
-
-    Parameters
-    ----------
-    name : str
-        What messages call the table.
-    what : str
-        What they call the column.
-    column : arrow column, pandas or numpy array
-        Text or integers; missing cells and blank texts are no ids.
-    as_text : bool
-        Whether anything but fractions is taken as its text, as ids of files are.
-
-    Raises
-    ------
-    InputError
-        If ids are neither, or of both kinds.
+    Blanks around texts are taken away, and whole floats are integers. Missing cells and blank texts are
+    no ids. With `as_text` anything but fractions is taken as its text, as ids of files are. Messages
+    call the table `name` and the column `what`.
     """
     codes, values = factorized(name, what, column)
     kinds = set(map(type, values))
@@ -240,26 +214,14 @@ def _is_arrow(column: Any) -> bool:
 
 
 class Numbers(NamedTuple):
-    """A column of numbers.
+    """A column of numbers."""
 
-    Attributes
-    ----------
-    values : (rows,) float64
-        NaN where there is none.
-    missing, unreadable : (rows,) bool
-    decimal : "." or ","
-    example : str
-        A cell that is no number.
-    grouped : str
-        A cell with thousands separators; "" where none has any.
-    """
-
-    values: NDArray[np.float64]
+    values: NDArray[np.float64]  # (rows,), NaN where there is none
     missing: NDArray[np.bool_]
     unreadable: NDArray[np.bool_]
     decimal: str = "."
-    example: str = ""
-    grouped: str = ""
+    example: str = ""  # a cell that is no number
+    grouped: str = ""  # a cell with thousands separators
 
 
 def _texts(column: Any) -> tuple[NDArray[np.int64], list[str]] | None:
@@ -292,11 +254,6 @@ def numbers_of(name: str, what: str, column: Any, decimal: str | None = None) ->
 
     Commas that all stand before three digits separate thousands, and so do points where commas are
     decimal.
-
-    Raises
-    ------
-    InputError
-        If the cells are neither numbers nor text.
     """
     found = _texts(column)
     if found is None:
@@ -363,29 +320,16 @@ def _floats(name: str, what: str, column: Any) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Times:
-    """A column of points in time.
+    """A column of points in time."""
 
-    Attributes
-    ----------
-    values : (rows,) float64
-        Seconds since 1970 where they are dates, else numbers as they are; NaN where there is none.
-    missing, unreadable : (rows,) bool
-    read_as : str
-        The first one as text, "" where they are numbers of no known unit.
-    notes : tuple of str
-    example : str
-        A cell that is none.
-    day_first : bool or None
-        How dates such as 01/02/2020 were read; None where there are none.
-    """
-
+    # (rows,), seconds since 1970 where they are dates, else numbers as they are; NaN where there is none
     values: NDArray[np.float64]
     missing: NDArray[np.bool_]
     unreadable: NDArray[np.bool_]
-    read_as: str = ""
+    read_as: str = ""  # the first one as text, "" where they are numbers of no known unit
     notes: tuple[str, ...] = ()
-    example: str = ""
-    day_first: bool | None = None
+    example: str = ""  # a cell that is none
+    day_first: bool | None = None  # how dates such as 01/02/2020 were read
 
 
 def times_of(
@@ -395,11 +339,6 @@ def times_of(
 
     Numbers from 10¹¹ on are milliseconds, from 10¹⁴ on microseconds and from 10¹⁷ on nanoseconds since
     1970, and become seconds; smaller ones stay what they are.
-
-    Raises
-    ------
-    InputError
-        If dates such as 01/02/2020 can be read in two ways.
     """
     spelling = spelling or Spelling()
     moments = _moments(column)
@@ -499,8 +438,6 @@ def _dated(
 def moment_text(seconds: float) -> str:
     """Return a point in time as readable text.
 
-    Examples
-    --------
     >>> moment_text(1503927060.0), moment_text(0.0)
     ('28 Aug 2017 13:31', '1 Jan 1970')
     """

@@ -21,38 +21,17 @@ MOST_HINT = 100  # of what it may have been meant to be
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a table and how they are read, kept so that later rows are read alike.
-
-    Attributes
-    ----------
-    user, item : str
-    rating, time : str or None
-    min_rating : float or None
-        Rows rated below it are no interactions.
-    kind : "pandas", "polars" or "pyarrow"
-        Of the table.
-    weight : str or None
-        The column of counts or amounts.
-    decimal : "." or ",", or None
-        How numbers are written; None where nothing told.
-    day_first : bool or None
-        How dates such as 01/02/2020 were read; None where there were none.
-
-    Examples
-    --------
-    >>> Columns("who", "what").time is None
-    True
-    """
+    """The columns of a table and how they are read, kept so that later rows are read alike."""
 
     user: str = "user"
     item: str = "item"
     rating: str | None = None
     time: str | None = None
-    min_rating: float | None = None
-    kind: str = "pandas"
-    weight: str | None = None
-    decimal: str | None = None
-    day_first: bool | None = None
+    min_rating: float | None = None  # rows rated below it are no interactions
+    kind: str = "pandas"  # of table: "pandas", "polars" or "pyarrow"
+    weight: str | None = None  # counts or amounts
+    decimal: str | None = None  # "." or ","; None where nothing told
+    day_first: bool | None = None  # how dates such as 01/02/2020 were read
 
     def among(self, names: Sequence[str]) -> dict[str, str | None]:
         """Return the names of the columns of users, items, ratings and times, None for absent ones."""
@@ -60,10 +39,10 @@ class Columns:
         return {role: found if (found := getattr(self, role)) in names else None for role in roles}
 
 
-def some(names: Sequence[str], most: int = MOST) -> str:
+def some(names: Sequence[str]) -> str:
     """Return names for a message: the first of them, each cut at 40 characters, and how many more."""
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(str(name)[:40] for name in names[:most]) + more
+    more = f" and {len(names) - MOST:,} more" if len(names) > MOST else ""
+    return ", ".join(str(name)[:40] for name in names[:MOST]) + more
 
 
 def absent(where: str, name: str, names: Sequence[str]) -> InputError:
@@ -91,22 +70,15 @@ PAGE_CHOICES = {
 
 @dataclass(frozen=True)
 class Spelling:
-    """How messages write options, by how the table was read.
+    """How messages write options, by the interface through which the table came.
 
-    Attributes
-    ----------
-    interface : "python", "terminal", "page" or "dataset"
-        The interface through which the table came.
-
-    Examples
-    --------
     >>> Spelling("terminal").of("user"), Spelling().of("user", "Kunde")
     ('--user-col', "user='Kunde'")
     >>> Spelling("terminal").choice("day_first", False), Spelling().choice("day_first", False)
     ('--no-day-first', 'day_first=False')
     """
 
-    interface: str = "python"
+    interface: str = "python"  # "python", "terminal", "page" or "dataset"
 
     def of(self, option: str, value: str = "") -> str:
         """Return an option, with a value where one is given."""

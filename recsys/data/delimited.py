@@ -36,29 +36,14 @@ NETFLIX = ["item", "user", "rating", "date"]
 
 @dataclass
 class Form:
-    """The dialect of a delimited text.
-
-    Attributes
-    ----------
-    delimiter : str
-    quoted : bool
-        Whether fields may be quoted.
-    skip : int
-        Lines before the first row, the header's among them.
-    names : list of str
-    header : bool
-        Whether the names are the first row's.
-    sample : list of list of str
-        The first rows.
-    notes : list of str
-    """
+    """The dialect of a delimited text."""
 
     delimiter: str
-    quoted: bool
-    skip: int
+    quoted: bool  # whether fields may be quoted
+    skip: int  # lines before the first row, the header's among them
     names: list[str]
-    header: bool
-    sample: list[list[str]]
+    header: bool  # whether the names are the first row's
+    sample: list[list[str]]  # the first rows
     notes: list[str] = field(default_factory=list)
 
 
@@ -82,25 +67,10 @@ def form_of(
 ) -> Form:
     """Return how a text is read, decided by its first lines where it is not given.
 
-    Parameters
-    ----------
-    source : Source
-    what : str
-        What messages miss in an empty file.
-    delimiter : str, optional
-        One character, or `::`. Else the one of `DELIMITERS` that divides the first lines most alike.
-    names : sequence of str, optional
-        Of the columns. The first row is a header only if `header` says so.
-    header : bool, optional
-        Whether the first row has the names. Else it has them unless one of its cells is a number, a
-        date, empty or one that its column has again.
-    known : frozenset of str
-        Names, in lower case, that only a header has.
-
-    Raises
-    ------
-    InputError
-        If the file is empty, or has too many columns.
+    The delimiter is one character, or `::`; else the one of `DELIMITERS` that divides the first lines
+    most alike. Names are those of the columns; the first row is then a header only if `header` says so.
+    Else it is one unless one of its cells is a number, a date, empty or one that its column has again.
+    `known` has names, in lower case, that only a header has.
     """
     text, _ = source.head()
     lines = text.split("\n")
@@ -218,27 +188,10 @@ def _shape(cell: str) -> str:
 def read_columns(
     source: Source, form: Form, used: Sequence[int], kinds: Sequence[str], *, max_rows: int | None = None
 ) -> tuple[list[Any], IrregularRows]:
-    """Return some columns of a text.
+    """Return columns of a text as pyarrow's, and what rows are none of the table.
 
-    Parameters
-    ----------
-    source : Source
-    form : Form
-    used : sequence of int
-        Which columns.
-    kinds : sequence of "ids", "numbers" or "text"
-        Ids become a dictionary of texts. Numbers become float64, and texts where one is none.
-    max_rows : int, optional
-
-    Returns
-    -------
-    columns : list of pyarrow.ChunkedArray
-    irregular : IrregularRows
-
-    Raises
-    ------
-    InputError
-        If it is no text, or has more rows than are read.
+    Their kinds: "ids" become a dictionary of texts, "numbers" float64, or texts where one is none;
+    "text" stays text.
     """
     import pyarrow as pa
 

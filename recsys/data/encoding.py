@@ -18,20 +18,11 @@ WRITTEN_OUT = 1e15  # integers below it are written with all their digits
 
 
 class Features(NamedTuple):
-    """The encoded features of the rows of a table.
+    """The encoded features of the rows of a table."""
 
-    Attributes
-    ----------
-    X : (rows, features) float64 CSR
-    columns : tuple of str
-        The table's column of each feature.
-    values : tuple of str or None
-        The value that each feature stands for; None where it is the number itself.
-    """
-
-    X: sp.csr_matrix
-    columns: tuple[str, ...]
-    values: tuple[str | None, ...]
+    X: sp.csr_matrix  # (rows, features) float64
+    columns: tuple[str, ...]  # the table's column of each feature
+    values: tuple[str | None, ...]  # what each feature stands for; None where it is the number itself
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -50,34 +41,14 @@ def encode_table(
     separator: str | None = SEPARATOR,
     skip: Collection[str] = (),
 ) -> Features:
-    """Return the features of a table, column by column.
+    """Return the features of a table, column by column, each column's in the order of its values.
 
-    Parameters
-    ----------
-    table : DataFrame
-        One row a user, an item or what else is described. A missing cell gives no feature.
-    numbers : str
-        What becomes of columns of numbers. "keep": one feature, the number, 0 where it is missing;
-        "quantiles": one feature a bucket of those with more than `buckets` values; "decades": one
-        feature a decade, of years; "values": one feature a value, as for text.
-    buckets : int
-    separator : str or None
-        What separates several values in a cell of text; None if it is taken whole.
-    skip : collection of str
-        Lower-case names of columns that are left out.
+    A row is a user, an item or what else is described; a missing cell gives no feature. What becomes of
+    columns of `numbers`: "keep", one feature, the number, 0 where it is missing; "quantiles", one
+    feature a bucket of those with more than `buckets` values; "decades", one feature a decade, of years;
+    "values", one feature a value, as for text. A cell of text has several values between `separator`s.
+    Columns whose lower-case name is in `skip` are left out.
 
-    Returns
-    -------
-    Features
-        Those of a column in the order of their values.
-
-    Raises
-    ------
-    InputError
-        If `numbers` is none of these.
-
-    Examples
-    --------
     >>> import pandas as pd
     >>> from recsys.data.encoding import encode_table
     >>> found = encode_table(pd.DataFrame({"year": [1994, 2001], "genres": ["Drama|War", "War"]}))
@@ -87,19 +58,24 @@ def encode_table(
     array([[1., 0., 1., 1.],
            [0., 1., 0., 1.]])
     """
-    blocks: list[sp.csr_matrix] = [sp.csr_matrix((len(table), 0))]
-    columns: list[str] = []
-    values: list[str | None] = []
-    for position, name in enumerate(table.columns):
-        if str(name).lower() not in skip:
-            column = table.iloc[:, position]
-            found = encode_column(
-                str(name), column, numbers=numbers, buckets=buckets, separator=separator
-            )
-            blocks.append(found.X)
-            columns += found.columns
-            values += found.values
-    return Features(sp.csr_matrix(sp.hstack(blocks, format="csr")), tuple(columns), tuple(values))
+    parts = [
+        encode_column(
+            str(name), table.iloc[:, position], numbers=numbers, buckets=buckets, separator=separator
+        )
+        for position, name in enumerate(table.columns)
+        if str(name).lower() not in skip
+    ]
+    return side_by_side(parts, len(table))
+
+
+def side_by_side(parts: Sequence[Features], rows: int) -> Features:
+    """Return the features of several columns of so many rows as those of one table."""
+    blocks = [sp.csr_matrix((rows, 0)), *(part.X for part in parts)]
+    return Features(
+        sp.csr_matrix(sp.hstack(blocks, format="csr")),
+        tuple(column for part in parts for column in part.columns),
+        tuple(value for part in parts for value in part.values),
+    )
 
 
 def encode_column(
@@ -112,8 +88,6 @@ def encode_column(
 ) -> Features:
     """Return the features of one column; arguments and errors as in `encode_table`.
 
-    Examples
-    --------
     >>> import pandas as pd
     >>> from recsys.data.encoding import encode_column
     >>> encode_column("year", pd.Series([1994, None, 1999]), numbers="decades").names
@@ -147,15 +121,8 @@ def ranges(groups: Sequence[NDArray[np.float64]]) -> list[str]:
     """Return each group of numbers as its lowest and its highest, that alone where they are the same.
 
     Integers are written out; others with so many digits that no two groups read alike, nor the two
-    ends of one.
+    ends of one. No group is empty, and no number lies in the range of another group.
 
-    Parameters
-    ----------
-    groups : sequence of arrays
-        None empty; no number lies in the range of another group.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> ranges([np.array([20.0, 29.0]), np.array([30.5, 31.25]), np.array([40.0, 40.0])])
     ['20–29', '30.5–31.25', '40']

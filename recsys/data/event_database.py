@@ -22,24 +22,9 @@ class EventDatabase:
     """Batches of events, each kept whole or not at all; what `append` has returned from is on disk.
 
     Two tables: `batches` (id, key, digest, received) and `events` (id, batch, user_id, item_id, time,
-    action). Events are in the order of their ids. One process writes at a time.
+    action). Events are in the order of their ids. One process writes at a time. The database is an
+    SQLAlchemy URL, such as postgresql://…, or a file of SQLite.
 
-    Parameters
-    ----------
-    where : str or path
-        An SQLAlchemy URL, such as postgresql://…, or a file of SQLite.
-    create : bool
-        Make the file and the tables where they are not there.
-
-    Raises
-    ------
-    InputError
-        If SQLAlchemy or the driver is missing, the URL is none, or there is no such file.
-    DatabaseError
-        If the database cannot be opened.
-
-    Examples
-    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, EventDatabase(f"{folder}/events.db") as database:
     ...     first = database.append("one", [Event("ada", "tea", 1.0)])
@@ -94,13 +79,6 @@ class EventDatabase:
         """Keep a batch; return where its last event is, None if it was kept before under this key.
 
         Events without a time happen now.
-
-        Raises
-        ------
-        InputError
-            If the batch of this key was another.
-        DatabaseError
-            If it could not be kept.
         """
         rows = [[e.user, e.item, e.time, e.action] for e in events]
         digest = hashlib.sha256(json.dumps(rows).encode()).hexdigest()
@@ -131,12 +109,7 @@ class EventDatabase:
         return None
 
     def after(self, position: int) -> Iterator[tuple[int, Event]]:
-        """Yield the events behind a position, each with its own, in order; 0 for all.
-
-        Raises
-        ------
-        DatabaseError
-        """
+        """Yield the events behind a position, each with its own, in order; 0 for all."""
         sa, table = self._sa, self._events
         query = sa.select(table).where(table.c.id > position).order_by(table.c.id)
         try:

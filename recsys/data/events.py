@@ -15,22 +15,12 @@ ACTIONS = ("like", "unlike", "forget")
 
 @dataclass(frozen=True)
 class Event:
-    """One thing that happened.
-
-    Attributes
-    ----------
-    user : str
-    item : str or None
-        None of "forget", which empties the user's history.
-    time : float or None
-        When, in the unit of the data; None until a database has received it.
-    action : "like", "unlike" or "forget"
-    """
+    """One thing that happened."""
 
     user: str
-    item: str | None
-    time: float | None
-    action: str = "like"
+    item: str | None  # None of "forget", which empties the user's history
+    time: float | None  # in the unit of the data; None until a database has received it
+    action: str = "like"  # or "unlike" or "forget"
 
 
 @dataclass(frozen=True)
@@ -39,30 +29,20 @@ class Changes:
 
     Applying a series again, in whole or up to some event, therefore changes nothing.
 
-    Attributes
-    ----------
-    likes : dict of str to dict of str to float or None
-        By user and item: when it was liked, or None for what is not liked any more.
-    emptied : set of str
-        Users whose interactions before the series are forgotten.
-    weights : dict of str to dict of str to float
-        By user and item: the weight that is added to an interaction; for a new one 1 where none is
-        given.
-    users, items : list of str
-        Users and items of the interactions, in order of first occurrence; new ones are added.
-
-    Examples
-    --------
     >>> milk = Event("ada", "milk", 2.0)
     >>> left = fold([Event("ada", "tea", 1.0), milk, Event("ada", "tea", 3.0, "unlike")])
     >>> left.likes, left.items
     ({'ada': {'tea': None, 'milk': 2.0}}, ['tea', 'milk'])
     """
 
+    # when, by user and item; None for what is not liked any more
     likes: dict[str, dict[str, float | None]] = field(default_factory=dict)
+    # users whose interactions before the series are forgotten
     emptied: set[str] = field(default_factory=set)
+    # in order of first occurrence, as items; new ones are added
     users: list[str] = field(default_factory=list)
     items: list[str] = field(default_factory=list)
+    # added to an interaction, by user and item; for a new one 1 where none is given
     weights: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
@@ -91,15 +71,9 @@ def fold(events: Iterable[Event]) -> Changes:
 def with_events(data: Interactions, changes: Changes) -> Interactions:
     """Return the interactions after some events: a fit on them gives the model of a service.
 
-    Parameters
-    ----------
-    data : Interactions
-        With times or without; without, those of the events are ignored. Ratings are not kept, and new
-        interactions have the weight 1.
-    changes : Changes
+    Without times those of the events are ignored. Ratings are not kept, and new interactions have the
+    weight 1.
 
-    Examples
-    --------
     >>> likes = Interactions.from_ids(["ada", "bob"], ["tea", "tea"])
     >>> now = with_events(likes, fold([Event("bob", "milk", 5.0), Event("ada", None, 6.0, "forget")]))
     >>> now.matrix.toarray()

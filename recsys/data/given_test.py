@@ -26,16 +26,7 @@ def with_test(
         test = _read(test, data.columns or Columns(), min_rating)
     if test.held_out is not None:  # of a folder, or of data with a test half of their own, that half
         test = replace(_only(test, test.held_out), notes=())
-    user_ids, item_ids = (
-        of_kind("test", what, known, given)
-        for what, known, given in (
-            ("user", data.user_ids, test.user_ids), ("item", data.item_ids, test.item_ids),
-        )
-    )  # fmt: skip
-    users = pd.Index(data.user_ids).get_indexer(pd.Index(user_ids, dtype=object))
-    items = pd.Index(data.item_ids).get_indexer(pd.Index(item_ids, dtype=object))
-    some_known("user", data, test, users, user_ids)
-    some_known("item", data, test, items, item_ids)
+    (users, _), (_, item_ids) = matched("test", data, test)
     keep = users[test.users] >= 0
     asked = np.unique(test.items[keep])  # items of users who are left out are none of the catalogue
     every = pd.Index(data.item_ids).append(pd.Index(item_ids[np.sort(asked)], dtype=object)).unique()
@@ -71,13 +62,7 @@ def _only(data: Interactions, keep: NDArray[np.bool_]) -> Interactions:
 def of_kind(
     name: str, what: str, known: NDArray[np.object_], ids: NDArray[np.object_]
 ) -> NDArray[np.object_]:
-    """Return ids as text, or as integers, whichever the interactions have.
-
-    Raises
-    ------
-    InputError
-        If a text is no integer.
-    """
+    """Return ids as text, or as integers, whichever the interactions have."""
     kind = type(known[0])
     if type(ids[0]) is kind:
         return ids
@@ -95,20 +80,22 @@ def of_kind(
     return out
 
 
-def some_known(
-    what: str, data: Interactions, test: Interactions, found: NDArray[np.int64], ids: NDArray[np.object_]
-) -> None:
-    """Refuse a table of which no user, or no item, is among the interactions.
-
-    Raises
-    ------
-    InputError
-    """
-    if (found < 0).all():
-        raise InputError(
-            f"{test.name}: no {what} of it is in {data.name}; its ids are such as {ids[0]!r}, those of "
-            f"{data.name} such as {(data.user_ids if what == 'user' else data.item_ids)[0]!r}"
-        )
+def matched(
+    name: str, data: Interactions, test: Interactions
+) -> list[tuple[NDArray[np.int64], NDArray[np.object_]]]:
+    """Return the positions of other users and items in the data, −1 for unknown ones, and their ids."""
+    found = []
+    for what in ("user", "item"):
+        known = getattr(data, f"{what}_ids")
+        ids = of_kind(name, what, known, getattr(test, f"{what}_ids"))
+        positions = pd.Index(known).get_indexer(pd.Index(ids, dtype=object))
+        if (positions < 0).all():
+            raise InputError(
+                f"{test.name}: no {what} of it is in {data.name}; its ids are such as {ids[0]!r}, those "
+                f"of {data.name} such as {known[0]!r}"
+            )
+        found.append((positions, ids))
+    return found
 
 
 def _marked(

@@ -151,23 +151,22 @@ class Interactions:
             If there is no row, lengths differ, an id is missing or neither text nor an integer,
             or ratings, times or weights are no numbers.
         """
-        columns = [_vector(name, what, given) for what, given in (("users", users), ("items", items))]
-        found = [
-            coded(name, what, given) for what, given in zip(("users", "items"), columns, strict=True)
-        ]
-        for what, ids in zip(("users", "items"), found, strict=True):
+        given = (("users", users), ("items", items))
+        columns = [(what, _vector(name, what, column)) for what, column in given]
+        u, i = (coded(name, what, column) for what, column in columns)
+        for what, ids in (("users", u), ("items", i)):
             if (ids.codes < 0).any():
                 row = int(np.argmax(ids.codes < 0))
                 raise InputError(
                     f"{name}: row {row} of {what} has no id (None or NaN); drop such rows or name them"
                 )
-        rating = None if rating is None else _column(name, "rating", rating)
-        time = None if time is None else _column(name, "time", time)
-        weight = None if weight is None else _column(name, "weight", weight)
-        u, i = found
+        rating, time, weight = (
+            None if column is None else _column(name, what, column)
+            for what, column in (("rating", rating), ("time", time), ("weight", weight))
+        )
         lengths = {"users": len(u.codes), "items": len(i.codes)}
-        given = (("rating", rating), ("time", time), ("weight", weight))
-        lengths |= {k: len(v) for k, v in given if v is not None}
+        optional = (("rating", rating), ("time", time), ("weight", weight))
+        lengths |= {what: len(column) for what, column in optional if column is not None}
         if len(set(lengths.values())) > 1:
             told = ", ".join(f"{size:,} {what}" for what, size in lengths.items())
             raise InputError(f"{name}: one entry a row is needed of each; there are {told}")
@@ -291,14 +290,12 @@ class Interactions:
         """(users, items) float32 CSR of ones, or of weights where there are some; indices sorted."""
         return self.submatrix(np.arange(len(self.users)))
 
-    def submatrix(self, rows: NDArray[np.int64], values: bool = False) -> sp.csr_matrix:
-        """Return the chosen pairs as a (users, items) float32 CSR matrix of ones, weights or ratings."""
+    def submatrix(self, rows: NDArray[np.int64]) -> sp.csr_matrix:
+        """Return the chosen pairs as a (users, items) float32 CSR matrix of ones or weights."""
         if self.weight is None:
             data = np.ones(len(rows), dtype=np.float32)
         else:
             data = self.weight[rows].astype(np.float32)
-        if values and self.rating is not None:
-            data = self.rating[rows].astype(np.float32)
         shape = (self.n_users, self.n_items)
         out = sp.csr_matrix((data, (self.users[rows], self.items[rows])), shape)
         out.sort_indices()
@@ -394,11 +391,8 @@ class Interactions:
                 notes.append(f"{absent:,} of {of} {have} no row in the {what} table")
             if what == "item" and (title := title_column(table.columns.tolist())) not in (None, "title"):
                 notes.append(f"{str(title)[:40]} of the item table is read as the titles of the items")
-            out = (
-                replace(out, user_features=aligned)
-                if what == "user"
-                else replace(out, item_features=aligned)
-            )
+            attached: dict[str, Any] = {f"{what}_features": aligned}
+            out = replace(out, **attached)
         return replace(out, notes=tuple(notes))
 
     def with_test(
@@ -472,13 +466,7 @@ class Interactions:
 
 
 def check_duplicates(duplicates: str | None, weighted: bool, spelling: Spelling) -> None:
-    """Check what becomes of repeated pairs.
-
-    Raises
-    ------
-    InputError
-        If it is none of `DUPLICATES`, or sums without weights.
-    """
+    """Check what becomes of repeated pairs."""
     if duplicates is not None:
         check_choice(spelling.of("duplicates").rstrip("="), duplicates, DUPLICATES)
         if duplicates == "sum" and not weighted:
@@ -505,12 +493,7 @@ def merged(
 ) -> Interactions:
     """Return the interactions of rows of indices, repeated pairs merged as `Interactions.from_ids` does.
 
-    Parameters
-    ----------
-    u, i : (rows,) int
-        Indices into the ids, none missing.
-    compact : bool
-        Leave out ids that no row has; the others are in the order of their first row.
+    With `compact` ids that no row has are left out; the others are in the order of their first row.
     """
     if compact:
         u, user_ids = _renumbered(u, user_ids)

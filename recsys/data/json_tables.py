@@ -9,6 +9,7 @@ import ast
 import json
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -28,24 +29,14 @@ class JsonRows(Rows):
     """Objects; a field that is an object or a list is none of the columns.
 
     pyarrow reads the lines where each field has one type, the standard library where it does not.
-
-    Raises
-    ------
-    InputError
-        If it is no JSON, or there is no object.
     """
 
     def __init__(self, source: Source, what: str) -> None:
         self.source = source
-        head, whole = source.head()
+        head, _ = source.head()
         self.array = head.lstrip().startswith("[")
         self.python = PYTHON.match(head.lstrip()) is not None
-        self._cells: dict[str, list[Any]] = {}
-        first = []
-        for one in self._objects():
-            first.append(one)
-            if len(first) == SAMPLE:
-                break
+        first = list(islice(self._objects(), SAMPLE))
         names = list(dict.fromkeys(name for one in first for name in one))
         if not names:
             raise InputError(f"{shown(source.path)}: no {what}; the file is empty")
@@ -160,8 +151,6 @@ def _whole(cells: list[Any]) -> list[Any]:
 def is_json(head: str) -> bool:
     r"""Return whether a text begins as JSON does.
 
-    Examples
-    --------
     >>> is_json('{"user": 1}'), is_json("[\n{"), is_json("user,item"), is_json("[x],y")
     (True, True, False, False)
     >>> is_json("{'user': 1}")

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.data.delimited import MOST_COLUMNS
-from recsys.data.rows import Rows
-from recsys.errors import InputError, counted
+from recsys.data.rows import Rows, check_once
+from recsys.errors import InputError, counted, first_line
 from recsys.utils.files import check_file, check_growth
 
 MOST_ROWS = 500_000_000
@@ -22,13 +22,7 @@ SAMPLE = 1_000  # rows
 
 
 class ParquetRows(Rows):
-    """A Parquet file; texts stay what a dictionary has, so that a long one is in memory once.
-
-    Raises
-    ------
-    InputError
-        If it is none, is empty, or has too many rows or columns.
-    """
+    """A Parquet file; texts stay what a dictionary has, so that a long one is in memory once."""
 
     def __init__(self, path: Path, what: str) -> None:
         import pyarrow.parquet as pq
@@ -39,11 +33,7 @@ class ParquetRows(Rows):
         super().__init__(str(path), self.schema.names)
         if self.metadata.num_rows == 0:
             raise InputError(f"{path}: no {what}; the file is empty")
-        if not 0 < self.metadata.num_rows <= MOST_ROWS:
-            raise InputError(
-                f"{path} has {self.metadata.num_rows:,} rows; from 1 to {MOST_ROWS:,} are read: split "
-                "it, or leave rows out"
-            )
+        self._check_rows(MOST_ROWS)
         groups = self.metadata.num_row_groups
         if len(self.names) > MOST_COLUMNS or self.metadata.num_columns * groups > MOST_CHUNKS:
             raise InputError(
@@ -82,18 +72,11 @@ class ParquetRows(Rows):
         """Return columns; as of `Rows`."""
         import pyarrow.parquet as pq
 
-        if max_rows is not None and self.metadata.num_rows > max_rows:
-            raise InputError(
-                f"{self.path} has {self.metadata.num_rows:,} rows; from 1 to {max_rows:,} are read: "
-                "split it, or leave rows out"
-            )
+        if max_rows is not None:
+            self._check_rows(max_rows)
         names = [self.names[k] for k in used]
         for k, name in zip(used, names, strict=True):
-            if self.names.count(name) > 1:
-                raise InputError(
-                    f"{self.path}: {self.names.count(name)} columns are called {name!r}; rename all but "
-                    "one"
-                )
+            check_once(str(self.path), name, self.names)
             if self.nested(k):
                 raise InputError(
                     f"{self.path}: {name[:40]} holds {str(self.schema.field(k).type)[:40]}; each cell "
@@ -112,6 +95,13 @@ class ParquetRows(Rows):
                 f"{self.path} is no readable Parquet file: it does not have the rows that it says"
             )
         return [table.column(name) for name in names]
+
+    def _check_rows(self, most: int) -> None:
+        if not 0 < self.metadata.num_rows <= most:
+            raise InputError(
+                f"{self.path} has {self.metadata.num_rows:,} rows; from 1 to {most:,} are read: split "
+                "it, or leave rows out"
+            )
 
     def _unpacked(self, names: set[str], groups: int) -> int:
         """Return how many bytes columns take unpacked, as the file says, and their cells at least."""
@@ -163,5 +153,4 @@ def _one_error(path: Path) -> Iterator[None]:
             f"{path} needs more memory than is free; split it, or leave columns out"
         ) from None
     except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, OverflowError) as error:
-        told = (str(error).strip().splitlines() or [type(error).__name__])[0][:120]
-        raise InputError(f"{path} is no readable Parquet file: {told}") from None
+        raise InputError(f"{path} is no readable Parquet file: {first_line(error)}") from None

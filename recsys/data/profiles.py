@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from recsys.data.columns import Columns
 from recsys.data.interactions import Interactions
-from recsys.data.sources import Source
+from recsys.data.sources import Source, read_text
 from recsys.errors import InputError, counted
-from recsys.utils.files import check_file, shown, text_blocks
+from recsys.utils.files import check_file, shown
 
 TRAIN, TEST = ("train.txt", "train.txt.gz"), ("test.txt", "test.txt.gz")
 VALIDATION = ("valid.txt", "val.txt", "validation.txt")
@@ -25,30 +25,17 @@ LISTS = "the user and then the user's items, integers separated by blanks"
 
 
 class Profiles(NamedTuple):
-    """Pairs as they stand in a file.
+    """Pairs as they stand in a file."""
 
-    Attributes
-    ----------
-    users, items : (rows,) object
-        Ids as text.
-    empty : int
-        Users without items.
-    """
-
-    users: NDArray[np.object_]
+    users: NDArray[np.object_]  # (rows,) ids as text
     items: NDArray[np.object_]
-    empty: int
+    empty: int  # users without items
 
 
 def is_profiles(path: str | Path) -> bool:
     """Return whether a file is one of profiles: .txt (or .txt.gz), its first line integers alone.
 
     A file in which a user begins two of the first lines, all of one length, has a row an interaction.
-
-    Raises
-    ------
-    InputError
-        If such a file cannot be read.
     """
     path = Path(path)
     if not path.name.lower().endswith((".txt", ".txt.gz")):
@@ -63,39 +50,29 @@ def is_profiles(path: str | Path) -> bool:
 
 
 def read_profiles(path: str | Path) -> Profiles:
-    """Read a file of profiles, plain or gzip.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, holds something else than integers, a user has two lines, or no
-        user has an item; the message names the line.
-    """
+    """Read a file of profiles, plain or gzip."""
     path = Path(path)
     numbers: dict[str, int] = {}  # of the line of each user
     items: list[str] = []
     lengths: list[int] = []
-    line_number = 0
-    for block in text_blocks(path):
-        for line in block.removesuffix("\n").split("\n"):
-            line_number += 1
-            user, *mine = line.split() or ("",)
-            if not user:
-                continue
-            if not NUMBERS.fullmatch(line.strip()):
-                bad = next((cell for cell in (user, *mine) if not NUMBERS.fullmatch(cell)), line)
-                raise InputError(
-                    f"{shown(path)}, line {line_number}: {bad[:40]!r} is not an integer; each line is "
-                    f"{LISTS}"
-                )
-            if user in numbers:
-                raise InputError(
-                    f"{shown(path)}, line {line_number}: user {user} has line {numbers[user]} already; "
-                    f"without a header each line is {LISTS}. Give rows of user, item and rating a header"
-                )
-            numbers[user] = line_number
-            lengths.append(len(mine))
-            items += mine
+    for line_number, line in enumerate(read_text(path).split("\n"), 1):
+        user, *profile = line.split() or ("",)
+        if not user:
+            continue
+        if not NUMBERS.fullmatch(line.strip()):
+            bad = next((cell for cell in (user, *profile) if not NUMBERS.fullmatch(cell)), line)
+            raise InputError(
+                f"{shown(path)}, line {line_number}: {bad[:40]!r} is not an integer; each line is "
+                f"{LISTS}"
+            )
+        if user in numbers:
+            raise InputError(
+                f"{shown(path)}, line {line_number}: user {user} has line {numbers[user]} already; "
+                f"without a header each line is {LISTS}. Give rows of user, item and rating a header"
+            )
+        numbers[user] = line_number
+        lengths.append(len(profile))
+        items += profile
     if not items:
         raise InputError(f"{shown(path)}: no interactions; each line is {LISTS}")
     users = np.repeat(np.array(list(numbers), dtype=object), lengths)
@@ -111,24 +88,7 @@ def profiles_of(path: str | Path, name: str | None = None) -> Interactions:
 
 
 def read_split(folder: str | Path, name: str | None = None) -> Interactions:
-    """Read a folder with train.txt and, where there is one, test.txt, which is held out.
-
-    Parameters
-    ----------
-    folder : path
-    name : str, optional
-        Name of the result; the folder's when not given.
-
-    Returns
-    -------
-    Interactions
-        The pairs of both files, those of test.txt marked in `held_out`.
-
-    Raises
-    ------
-    InputError
-        If there is no train.txt, or a file cannot be read.
-    """
+    """Read a folder with train.txt and, where there is one, test.txt, which is marked in `held_out`."""
     folder = Path(folder)
     train, test = (_first(folder, names) for names in (TRAIN, TEST))
     if train is None:
@@ -158,12 +118,7 @@ def _first(folder: Path, names: tuple[str, ...]) -> Path | None:
 
 
 def check_plain(path: str | Path, **options: Any) -> None:
-    """Refuse options about columns for files that have none.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse options about columns for files that have none."""
     given = [name for name, value in options.items() if value is not None]
     if given:
         raise InputError(

@@ -20,7 +20,7 @@ from recsys.data.delimited import DelimitedRows
 from recsys.data.json_tables import JsonRows, is_json
 from recsys.data.parquet import ParquetRows
 from recsys.data.roles import KNOWN
-from recsys.data.rows import Rows
+from recsys.data.rows import Rows, check_once
 from recsys.data.sources import Source
 from recsys.data.spreadsheets import ENDINGS, SheetRows
 from recsys.errors import InputError, counted
@@ -32,26 +32,13 @@ OPTIONS = ("delimiter", "names", "header", "encoding")  # that decide the form o
 
 @dataclass(frozen=True)
 class Table:
-    """A table of cells.
+    """A table of cells."""
 
-    Attributes
-    ----------
-    path : str or Path
-        What messages call it.
-    names : list of str
-    columns : list of (rows,) arrays
-        Text, or floating point of a Parquet file.
-    rows : Rows, optional
-        Where they came from, which tells where a row is.
-    notes : tuple of str
-        What was decided about its form.
-    """
-
-    path: str | Path
+    path: str | Path  # what messages call it
     names: list[str]
-    columns: list[NDArray[Any]]
-    rows: Rows | None = None
-    notes: tuple[str, ...] = field(default=())
+    columns: list[NDArray[Any]]  # text, or floating point of a Parquet file
+    rows: Rows | None = None  # where they came from, which tells where a row is
+    notes: tuple[str, ...] = field(default=())  # what was decided about its form
 
     def __len__(self) -> int:
         return len(self.columns[0]) if self.columns else 0
@@ -63,28 +50,14 @@ class Table:
         )
 
     def column(self, name: str) -> NDArray[Any]:
-        """Return a column by its name.
-
-        Raises
-        ------
-        InputError
-            If there is none or more than one; the message lists those found.
-        """
-        count = self.names.count(name)
-        if count == 0:
+        """Return a column by its name."""
+        if name not in self.names:
             raise absent(str(self.path), name, self.names)
-        if count > 1:
-            raise InputError(f"{self.path}: {count} columns are called {name!r}; rename all but one")
+        check_once(str(self.path), name, self.names)
         return self.columns[self.names.index(name)]
 
     def ids(self, name: str) -> NDArray[np.object_]:
-        """Return a column of ids as text.
-
-        Raises
-        ------
-        InputError
-            If there is none or more than one, it holds fractions, or a cell is empty.
-        """
+        """Return a column of ids as text."""
         found = coded(str(self.path), name, self.column(name), as_text=True)
         if (found.codes < 0).any():
             row = int(np.argmax(found.codes < 0))
@@ -92,13 +65,7 @@ class Table:
         return found.ids[found.codes]
 
     def numbers(self, name: str) -> NDArray[np.float64]:
-        """Return a column as finite numbers.
-
-        Raises
-        ------
-        InputError
-            At the first cell that is none; the message names line and value.
-        """
+        """Return a column as finite numbers."""
         cells = self.column(name)
         found = numbers_of(str(self.path), name, pd.Series(cells))
         bad = ~np.isfinite(found.values)
@@ -114,22 +81,9 @@ class Table:
 def open_rows(path: str | Path, what: str, interface: str = "python", **form: Any) -> Rows:
     """Return a file as a table that is not read yet.
 
-    Parameters
-    ----------
-    path : path
-        Delimited text, JSON (lines or an array), Parquet or Excel; text plain or packed by gzip, bz2, xz
-        or zstd, or alone in a zip archive.
-    what : str
-        What messages miss in a table without rows.
-    interface : str
-        As in `Spelling`.
-    **form
-        delimiter, names, header and encoding, decided by the file where they are None.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, or a decision does not apply to its kind.
+    It is delimited text, JSON (lines or an array), Parquet or Excel; text plain or packed by gzip, bz2,
+    xz or zstd, or alone in a zip archive. `form` is delimiter, names, header and encoding, decided by
+    the file where they are None. `what` is what messages miss in a table without rows.
     """
     path, spelling = Path(path), Spelling(interface)
     given = {key: value for key, value in form.items() if value is not None}
@@ -175,56 +129,28 @@ def read_table(
     *,
     delimiter: str | None = None,
     names: Sequence[str] | None = None,
-    header: bool | None = True,
     encoding: str | None = None,
     what: str = "interactions",
     max_rows: int | None = None,
 ) -> Table:
-    """Read all cells of a table, text where they are.
+    """Read all cells of a table as text, missing ones empty; the form is decided as by `open_rows`.
 
-    Parameters
-    ----------
-    path : path
-        As in `open_rows`.
-    delimiter : str, optional
-        Found from the first lines when not given.
-    names : sequence of str, optional
-        Column names of a file without a header.
-    header : bool or None
-        Whether the first row has the names; None to decide by what it holds.
-    encoding : str, optional
-        Decided by the file when not given.
-    what : str
-        What messages miss in a table without rows.
-    max_rows : int, optional
-        A file that has more is refused.
-
-    Returns
-    -------
-    Table
-        Cells as text, missing ones empty. Blank lines are skipped, and so are lines that start with #
-        before the header; after it such a line is a row if it has as many fields as the header, else a
-        comment, which is counted in `notes`.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, is empty, unpacks to too much, or a row has another number of
-        fields than the header; the message names the line.
+    Blank lines are skipped, and so are lines that start with # before the header; after it such a line
+    is a row if it has as many fields as the header, else a comment, which is counted in `notes`. Another
+    number of fields than the header's is refused.
     """
     plain = str(path).lower().endswith((*PARQUET, *ENDINGS))
     form: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "names": names}
     if not plain:
-        form["header"] = header if names is None else None
+        form["header"] = True if names is None else None
     rows = open_rows(path, what, **form)
-    used = [k for k in range(len(rows.names)) if not (isinstance(rows, ParquetRows) and rows.nested(k))]
-    if isinstance(rows, ParquetRows) and len(used) < len(rows.names):
-        lists = [name for k, name in enumerate(rows.names) if k not in used]
+    every = range(len(rows.names))
+    if isinstance(rows, ParquetRows) and (lists := [rows.names[k] for k in every if rows.nested(k)]):
         raise InputError(
             f"{path}: {counted(len(lists), 'column')} of several values a cell: {some(lists)}; write "
             "several values as text, joined by |"
         )
-    columns = rows.read(used, ["text"] * len(used), max_rows)
+    columns = rows.read(every, ["text"] * len(every), max_rows)
     if rows.ragged:
         raise InputError(f"{path}, {rows.ragged_at()}")
     if len(columns[0]) == 0:
@@ -240,17 +166,9 @@ def _plain(column: Any) -> NDArray[Any]:
 
         if pa.types.is_floating(column.type):
             return column.to_numpy()
-    found = coded("", "", column, as_text=True) if not _floats(column) else None
-    if found is None:
+    elif column.dtype.kind == "f":
         return np.asarray(column, dtype=np.float64)
-    return _cells_of(column)
-
-
-def _floats(column: Any) -> bool:
-    return isinstance(column, pd.Series) and column.dtype.kind == "f"
-
-
-def _cells_of(column: Any) -> NDArray[np.object_]:
+    coded("", "", column, as_text=True)  # which refuses fractions among texts
     codes, values = factorized("", "", column)
     texts = np.array(
         [*("" if v is None else v if isinstance(v, str) else str(v) for v in values), ""], dtype=object
@@ -261,8 +179,6 @@ def _cells_of(column: Any) -> NDArray[np.object_]:
 def is_parquet(path: str | Path) -> bool:
     """Return whether a file is read as Parquet, by its ending in any case.
 
-    Examples
-    --------
     >>> is_parquet("likes.PARQUET"), is_parquet("likes.csv")
     (True, False)
     """

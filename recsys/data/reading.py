@@ -28,7 +28,7 @@ from recsys.data.profiles import check_plain, is_profiles, profiles_of, read_spl
 from recsys.data.readers import open_rows, read_features
 from recsys.data.roles import EXACT, Looks, Roles, find_roles, looks_of, proposals, strength_of
 from recsys.data.row_counts import FAULTS, RowCounts
-from recsys.data.rows import Rows
+from recsys.data.rows import Rows, check_once
 from recsys.errors import InputError, counted
 from recsys.utils.dates import ACCEPTED, FIRST, date_text, dated, moment
 from recsys.utils.frames import column, kind_of, pandas_of, wrapped
@@ -51,12 +51,8 @@ class FrameRows(Rows):
     def __init__(self, name: str, table: Any) -> None:
         self.taken: list[str] = []
         if isinstance(table, pd.DataFrame):
-            twice = table.columns[table.columns.duplicated()]
-            if len(twice):
-                number = int((table.columns == twice[0]).sum())
-                raise InputError(
-                    f"{name}: {number} columns are called {str(twice[0])[:60]!r}; rename all but one"
-                )
+            for twice in table.columns[table.columns.duplicated()]:
+                check_once(name, twice, list(table.columns))
             levels = [level for level in table.index.names if level is not None]
             self.taken = [str(level) for level in levels if level not in table.columns]
             if self.taken:
@@ -108,24 +104,12 @@ def read(
 ) -> Interactions:
     """Return the interactions in a table or a file: `Interactions.from_frame`, for every interface.
 
-    Parameters
-    ----------
-    table, user, item, rating, time, weight, items, users, min_rating, duplicates, names, header,
-    delimiter, encoding, decimal, day_first, name, test_from
-        As of `Interactions.from_frame`.
-    like : Columns, optional
-        Names that are taken where the table has them, before usual ones.
-    interface : "python", "terminal", "page" or "dataset"
-        Where options are written as messages should name them; of a dataset, whose form is known, notes
-        do not say how it was read.
-    max_rows : int, optional
-        A table that has more is refused.
-    keep_zero : bool
-        Keep rows rated at or below 0: an update takes interactions back by them.
+    Other parameters than those of `from_frame`:
 
-    Raises
-    ------
-    InputError
+    - like: names that are taken where the table has them, before usual ones
+    - interface: as of `Spelling`; of a dataset, whose form is known, notes do not say how it was read
+    - max_rows: a table that has more is refused
+    - keep_zero: keep rows rated at or below 0: an update takes interactions back by them
     """
     spelling = Spelling(interface)
     named = {"user": user, "item": item, "rating": rating, "time": time, "weight": weight}
@@ -241,13 +225,7 @@ def _checked(
 def _roles(
     rows: Rows, named: dict[str, str | None], like: Columns | None, spelling: Spelling
 ) -> tuple[Roles, list[Looks]]:
-    """Return which columns are meant, and what each is like.
-
-    Raises
-    ------
-    InputError
-        If one that is named is absent, or none is called as users or items are.
-    """
+    """Return which columns are meant, and what each is like."""
     names = rows.names
     chosen: dict[str, int | None] = {}
     for role, given in named.items():
@@ -258,10 +236,7 @@ def _roles(
             if given not in names:
                 error = absent(rows.name, given, names)
                 raise error if rows.header else InputError(f"{error}; {_no_header(rows, spelling)}")
-            if names.count(given) > 1:
-                raise InputError(
-                    f"{rows.name}: {names.count(given)} columns are called {given!r}; rename all but one"
-                )
+            check_once(rows.name, given, names)
             chosen[role] = names.index(given)
     for role, alike in ({} if like is None else like.among(names)).items():
         if alike is not None and role not in chosen and names.index(alike) not in chosen.values():
@@ -271,11 +246,7 @@ def _roles(
     for role, place, known in (("user", roles.user, USER_NAMES), ("item", roles.item, ITEM_NAMES)):
         if place is None:
             raise no_ids(rows.name, role, names, known, spelling, role)
-        if names.count(names[place]) > 1:
-            raise InputError(
-                f"{rows.name}: {names.count(names[place])} columns are called {names[place]!r}; rename "
-                "all but one"
-            )
+        check_once(rows.name, names[place], names)
     return roles, looks
 
 
@@ -291,23 +262,12 @@ def _looks(rows: Rows, chosen: Sequence[int] = ()) -> list[Looks]:
 
 @dataclass(frozen=True)
 class Look:
-    """A preview of a file before it is read.
-
-    Attributes
-    ----------
-    names : list of str
-    first : list of list
-        The first cells of each column, as text.
-    roles : Roles
-        The columns that are meant, as far as names tell.
-    questions : list of str
-        What other columns may be.
-    """
+    """A preview of a file before it is read."""
 
     names: list[str]
-    first: list[list[str]]
-    roles: Roles
-    questions: list[str]
+    first: list[list[str]]  # the first cells of each column, as text
+    roles: Roles  # the columns that are meant, as far as names tell
+    questions: list[str]  # what other columns may be
 
 
 def look(path: str | Path, shown_rows: int, **form: Any) -> Look:
@@ -583,21 +543,10 @@ def _described(data: Interactions, items: Any, users: Any) -> Interactions:
 
 
 def features_table(table: Any, what: str, id_column: str, ids: NDArray[np.object_]) -> pd.DataFrame:
-    """Return the features of items or users, indexed by id.
+    """Return the features of items or users in a table or file, indexed by id.
 
-    Parameters
-    ----------
-    table : table or path
-    what : "item" or "user"
-    id_column : str
-        What the interactions call it; a usual name is taken where that is none of the table's.
-    ids : (n,) object
-        Those of the interactions.
-
-    Raises
-    ------
-    InputError
-        If there is no column of ids, an id is there twice or missing, or none is one of `ids`.
+    The ids are in the column that the interactions call so, or in one of a usual name. One of them must
+    be among `ids`, those of the interactions.
     """
     if isinstance(table, (str, os.PathLike)):
         found = read_features(os.fspath(table), None, what, like=id_column, interface="python")

@@ -141,8 +141,6 @@ KNOWN = frozenset(
 def title_column(names: Sequence[object]) -> object | None:
     """Return the column of titles in a table of items: "title", or the first that is called alike.
 
-    Examples
-    --------
     >>> title_column(["Bezeichnung", "Preis"]), title_column(["name", "title"]), title_column(["Preis"])
     ('Bezeichnung', 'title', None)
     """
@@ -153,48 +151,27 @@ def title_column(names: Sequence[object]) -> object | None:
 
 @dataclass(frozen=True)
 class Roles:
-    """The columns that are meant.
-
-    Attributes
-    ----------
-    user, item, rating, time : int or None
-        Positions of columns; None where no name tells.
-    how : dict of str to "name" or "position"
-        What each column was told by.
-    """
+    """The columns that are meant: their positions, None where no name tells."""
 
     user: int | None
     item: int | None
     rating: int | None
     time: int | None
-    how: dict[str, str]
+    how: dict[str, str]  # what each was told by: "name" or "position"
 
 
 @dataclass(frozen=True)
 class Looks:
-    """Statistics of the first cells of a column.
+    """Statistics of the first cells of a column."""
 
-    Attributes
-    ----------
-    numbers, whole, dates : float
-        Shares of the filled cells.
-    distinct : int
-    lowest, highest : float
-        Of the numbers.
-    cells : int
-        Filled ones.
-    steps : bool
-        Whether numbers go up by the same step from row to row, as the numbers of rows do.
-    """
-
-    numbers: float
+    numbers: float  # share of the filled cells, as the next two
     whole: float
     dates: float
     distinct: int
-    lowest: float
+    lowest: float  # of the numbers
     highest: float
-    cells: int
-    steps: bool = False
+    cells: int  # filled ones
+    steps: bool = False  # from row to row, as the numbers of rows do
 
     @property
     def scale(self) -> bool:
@@ -216,19 +193,10 @@ def find_roles(
 ) -> Roles:
     """Return which columns are users, items, ratings and times.
 
-    Parameters
-    ----------
-    names : sequence of str
-    looks : sequence of Looks
-        What each column holds.
-    named : dict of str to int or None
-        The columns that are chosen; None where a role is to have none.
-    header : bool
-        Whether the names are the table's own. Without any, users and items are the first two columns
-        that are neither times, fractions nor the numbers of rows, in this order.
+    `named` has the columns that are chosen, None where a role is to have none. Without a header of the
+    table's own, users and items are the first two columns that are neither times, fractions nor the
+    numbers of rows, in this order.
 
-    Examples
-    --------
     >>> ids, stars = Looks(0, 0, 0, 9, 0, 0, 20), Looks(1, 1, 0, 5, 1, 5, 20)
     >>> found = find_roles(["Kunde", "Artikel", "Bewertung"], [ids, ids, stars], {}, True)
     >>> found.user, found.item, found.rating, found.time
@@ -280,8 +248,6 @@ def strength_of(name: str, role: str) -> tuple[int, int]:
     It is 3 for an exact name, 2 for a translated one, 1 for one among other words, 0 for sessions as
     users; then which of several comes first.
 
-    Examples
-    --------
     >>> strength_of("userId", "user")[0], strength_of("Kunden-Nr.", "user")[0], strength_of("x", "user")
     (3, 2, ())
     >>> strength_of("Datum des Kaufs", "time")[0], strength_of("release_date", "time")
@@ -327,8 +293,6 @@ def strength_of(name: str, role: str) -> tuple[int, int]:
 def words_of(name: str) -> list[str]:
     """Return the words of a column's name, in lower case without accents.
 
-    Examples
-    --------
     >>> words_of("Kunden-Nr."), words_of("movieId"), words_of("Évaluation")
     (['kunden', 'nr'], ['movie', 'id'], ['evaluation'])
     """

@@ -27,23 +27,6 @@ FAULTS = {
 class RowCounts:
     """Counts of the rows of a table.
 
-    Attributes
-    ----------
-    rows : int
-        Below the header, blank lines and comments not counted.
-    left_out : dict of str to int
-        By reason, one of `FAULTS`; every row counts for its first.
-    first : dict of str to str
-        Where the first row of each reason is, as "line 7".
-    repeated : int
-        Rows about a pair that another row is about, too; they are merged into it.
-    kept : int
-        Pairs that are used: rows less those left out and those merged.
-    roles : str
-        Which columns were read as what.
-
-    Examples
-    --------
     >>> counts = RowCounts(4, {"user": 1}, {"user": "line 3"}, repeated=1, kept=2, roles="user = who")
     >>> counts.sentences()
     ['1 row without a user is left out (line 3).']
@@ -51,12 +34,14 @@ class RowCounts:
     'user = who; 4 rows, 2 interactions, 1 merged, 1 left out'
     """
 
-    rows: int
+    rows: int  # below the header, blank lines and comments not counted
+    # by reason, one of `FAULTS`: the first of a row
     left_out: dict[str, int] = field(default_factory=dict)
+    # where the first row of each reason is, as "line 7"
     first: dict[str, str] = field(default_factory=dict)
-    repeated: int = 0
-    kept: int = 0
-    roles: str = ""
+    repeated: int = 0  # rows about a pair that another row is about, too
+    kept: int = 0  # pairs that are used
+    roles: str = ""  # which columns were read as what
 
     @property
     def description(self) -> str:

@@ -8,27 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from recsys.errors import InputError
+
 
 class Rows:
-    """A table that is not read yet.
+    """A table that is not read yet; messages call it `name`."""
 
-    Attributes
-    ----------
-    name : str
-        What messages call it.
-    names : list of str
-        Of the columns.
-    header : bool
-        Whether the names are the table's own.
-    notes : list of str
-        What was decided about its form.
-    ragged, comments : int
-        Rows of another number of fields, and lines that are comments, once columns were read.
-    """
-
-    header = True
-    ragged = 0
-    comments = 0
+    header = True  # whether the names are the table's own
+    ragged = 0  # rows of another number of fields, once columns were read
+    comments = 0  # lines that are comments, once columns were read
 
     def __init__(self, name: str, names: Sequence[str]) -> None:
         self.name, self.names = name, list(names)
@@ -39,16 +27,10 @@ class Rows:
         raise NotImplementedError
 
     def read(self, used: Sequence[int], kinds: Sequence[str], max_rows: int | None = None) -> list[Any]:
-        """Return columns, of arrow or pandas, all of one length.
+        """Return the columns `used`, of arrow or pandas, all of one length.
 
-        Parameters
-        ----------
-        used : sequence of int
-            Which columns.
-        kinds : sequence of "ids", "numbers" or "text"
-            What each is read for.
-        max_rows : int, optional
-            A table that has more is refused.
+        Each is read for its kind: "ids", "numbers" or "text". A table of more than `max_rows` is
+        refused.
         """
         raise NotImplementedError
 
@@ -59,3 +41,9 @@ class Rows:
     def ragged_at(self) -> str:
         """Return where the first row of another number of fields is, and how many it has."""
         return ""
+
+
+def check_once(where: str, name: object, names: Sequence[object]) -> None:
+    """Refuse a column of a table if others are called the same."""
+    if (number := names.count(name)) > 1:
+        raise InputError(f"{where}: {number} columns are called {str(name)[:60]!r}; rename all but one")

@@ -11,7 +11,7 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.data.encoding import SEPARATOR, Features, encode_table
+from recsys.data.encoding import SEPARATOR, Features, encode_table, side_by_side
 from recsys.data.interactions import Interactions
 from recsys.data.splits import find_protocol
 
@@ -24,24 +24,8 @@ RARE = 0.5  # share of distinct values above which a text column names items ins
 class SideInformation:
     """Features and times for rankers, computed when a ranker first needs them.
 
-    Parameters
-    ----------
-    data : Interactions
-    protocol : str, optional
-        The protocol of an evaluation; times are used by protocols that predict the future. None for use
-        in production, which also does.
+    Times are for evaluations by a protocol that predicts the future, and for use in production (None).
 
-    Attributes
-    ----------
-    item_features, user_features : (items, …), (users, …) float64 CSR, or None
-        Features of users only where some have no interactions; beside a history they cost a little
-        accuracy.
-    item_texts : (items, …) float64 CSR, or None
-        The values or words of the text columns that `item_features` leaves out, titles among them.
-    times : (users, items) float64 CSR, or None
-
-    Examples
-    --------
     >>> from recsys import EASE, FM, load_dataset
     >>> known = SideInformation(load_dataset("sample"))
     >>> list(known.of(FM())), list(known.of(EASE(recency=0.5))), list(known.of(EASE()))
@@ -83,16 +67,9 @@ class SideInformation:
     ) -> dict[str, Any]:
         """Return the keyword arguments for a ranker's `fit`: what it uses, nothing for other models.
 
-        Parameters
-        ----------
-        ranker : any model
-            Times are for a ranker whose parameters make something of them. A model that is no ranker of
-            ours names what it uses in an attribute `uses`.
-        train : (users, items) sparse matrix, optional
-            What it will be fitted on: it learns when these interactions happened, and no other. When not
-            given, all of them.
-        items : (n,) int, optional
-            The only items that are left, of which `train` is.
+        Times are for a ranker whose parameters make something of them. A model that is no ranker of ours
+        names what it uses in an attribute `uses`. Of `train`, what it will be fitted on, it learns when
+        these interactions happened, and no other; `items` are the only ones that are left in `train`.
         """
         wanted = ranker.wanted() if hasattr(ranker, "wanted") else getattr(ranker, "uses", ())
         found = {key: getattr(self, key) for key in sorted(wanted) if getattr(self, key) is not None}
@@ -124,8 +101,6 @@ def texts(table: pd.DataFrame | None) -> Features | None:
     the most frequent are kept. A vocabulary has names, which explanations tell; scikit-learn's
     `HashingVectorizer` has none.
 
-    Examples
-    --------
     >>> import pandas as pd
     >>> texts(pd.DataFrame({"title": ["The Red Door", "A red car", "Car"]})).names
     ('title=car', 'title=red')
@@ -134,9 +109,7 @@ def texts(table: pd.DataFrame | None) -> Features | None:
 
     if table is None:
         return None
-    blocks: list[sp.csr_matrix] = []
-    columns: list[str] = []
-    values: list[str | None] = []
+    parts: list[Features] = []
     for name in table.columns:
         column = table[name]
         if _describes(name, column):
@@ -151,13 +124,9 @@ def texts(table: pd.DataFrame | None) -> Features | None:
             X = counter.fit_transform(cells)
         except ValueError:  # no value or word stands in two rows
             continue
-        blocks.append(sp.csr_matrix(X))
-        found = [str(value) for value in counter.get_feature_names_out()]
-        columns += [str(name)] * len(found)
-        values += found
-    if not blocks:
-        return None
-    return Features(sp.csr_matrix(sp.hstack(blocks, format="csr")), tuple(columns), tuple(values))
+        values = tuple(str(value) for value in counter.get_feature_names_out())
+        parts.append(Features(sp.csr_matrix(X), (str(name),) * len(values), values))
+    return side_by_side(parts, len(table)) if parts else None
 
 
 def _values(cell: str) -> list[str]:

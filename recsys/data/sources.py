@@ -43,22 +43,8 @@ OTHER_ALPHABETS = ("cp1251", "koi8-r", "cp1253")
 class Source:
     """The text of a file, plain or packed.
 
-    Attributes
-    ----------
-    path : Path
-    packing : str
-        One of `ENDINGS`' values, "" for a plain file.
-    encoding : str
-        As it was given or decided.
-    notes : tuple of str
-        What was decided and is not usual.
-    position : int
-        How many of the file's bytes were read last.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or is no text.
+    Its `packing` is one of `ENDINGS`' values or "", its `notes` say what was decided and is not usual,
+    and its `position` is how many of the bytes were read last.
     """
 
     def __init__(self, path: Path, encoding: str | None = None) -> None:
@@ -88,13 +74,7 @@ class Source:
             self.notes = (f"read as {self.encoding} text",)
 
     def raw(self) -> Iterator[bytes]:
-        """Give the unpacked bytes in blocks.
-
-        Raises
-        ------
-        InputError
-            If the file is damaged, or grows like a bomb.
-        """
+        """Give the unpacked bytes in blocks."""
         grown = 0
         with self._errors(), self.path.open("rb") as file, self._unpacked(file) as stream:
             while block := stream.read(BLOCK):
@@ -126,14 +106,16 @@ class Source:
         except UnicodeError:
             raise self._not_text(place) from None
 
-    def head(self) -> tuple[str, bool]:
+    def head(self, most: int = HEAD) -> tuple[str, bool]:
         """Return the text that the file begins with, line ends as Unix has them, and if it is all."""
-        text, whole = b"", True
+        parts, left, whole = [], most, True
         for block in self.blocks():
-            if len(text) + len(block) > HEAD:
-                text, whole = text + block[: HEAD - len(text)], False
+            parts.append(block[:left])
+            if len(block) > left:
+                whole = False
                 break
-            text += block
+            left -= len(block)
+        text = b"".join(parts)
         if b"\0" in text:
             line = text[: text.index(b"\0")].count(b"\n") + 1
             raise InputError(f"{shown(self.path)}, line {line}: a NUL byte; this is not a text file")
@@ -146,13 +128,7 @@ class Source:
         return (found if whole else found[: found.rfind("\n") + 1] or found), whole
 
     def redecided(self) -> Source:
-        """Return the source in the encoding that fits it all, where the beginning did not tell.
-
-        Raises
-        ------
-        InputError
-            If it is UTF-8 but for some bytes.
-        """
+        """Return the source in the encoding that fits it all, where the beginning did not tell."""
         decoder, place, letters = codecs.getincrementaldecoder("utf-8")(), 0, False
         for block in self.raw():
             try:
@@ -275,18 +251,15 @@ class Source:
             yield
         except InputError:
             raise
-        except DAMAGED as error:
-            raise InputError(
-                f"{shown(self.path)} is a truncated or damaged {getattr(self, 'packing', '')} file: "
-                f"{str(error)[:120]}"
-            ) from None
-        except OSError as error:
-            if self.packing and error.errno is None:  # bz2 and zstd say it so
+        except (*DAMAGED, OSError) as error:
+            # bz2 and zstd raise an OSError without a number
+            if isinstance(error, DAMAGED) or (self.packing and getattr(error, "errno", None) is None):
                 raise InputError(
                     f"{shown(self.path)} is a truncated or damaged {self.packing} file: "
                     f"{str(error)[:120]}"
                 ) from None
-            raise InputError(f"{shown(self.path)} cannot be read: {error.strerror or error}") from None
+            why = getattr(error, "strerror", None) or error
+            raise InputError(f"{shown(self.path)} cannot be read: {why}") from None
 
 
 # Letters of an encoding that languages written in it hardly use, inside of other languages' words.
@@ -374,6 +347,11 @@ class Lent:
             event.wait(MOST_WAIT)
         if self._failed is not None:
             raise self._failed from None
+
+
+def read_text(path: Path, encoding: str = "utf-8") -> str:
+    """Return a file's text, plain or packed, with line ends as Unix has them."""
+    return Source(path, encoding).head(MAX_BYTES)[0]
 
 
 def lines_of(source: Source) -> Iterator[str]:

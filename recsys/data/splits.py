@@ -129,23 +129,8 @@ def ranks_of(ids: NDArray[np.object_]) -> NDArray[np.int64]:
 
 
 def protocol_for(protocol: str | None, test: Any, data: Interactions | None = None) -> str:
-    """Return the protocol that is meant: a test half that is given is what is tested.
+    """Return the protocol that is meant: a test half that is given, or of the data, is what is tested.
 
-    Parameters
-    ----------
-    protocol : str, optional
-    test : object, optional
-        The test half; None without one.
-    data : Interactions, optional
-        Which may have one of their own: that is tested where no protocol is named.
-
-    Raises
-    ------
-    InputError
-        If another protocol is named beside a test half.
-
-    Examples
-    --------
     >>> protocol_for(None, None), protocol_for(None, "test.csv")
     ('half-profile', 'published')
     """
@@ -239,11 +224,9 @@ def groups_of_users(
     description: str,
     *,
     needs_time: bool = False,
-    without_time: str = "",
-    training: str = "",
-    ties: str = "",
     draw_ties: bool = False,
     by_rows: bool = False,
+    **known: Any,
 ) -> Callable[[Order], Order]:
     """Register a protocol that tests the second half of each profile, one group of users a fold.
 
@@ -265,17 +248,9 @@ def groups_of_users(
                 yield _fold(data, held, group == fold, needs_time)
 
         protocol = Protocol(
-            name,
-            description,
-            _by_rows(divide) if by_rows else divide,
-            lambda data: data.n_users,
-            default_folds=5,
-            grouped=True,
-            needs_time=needs_time,
-            without_time=without_time,
-            training=training,
-            ties=ties,
-        )
+            name, description, _by_rows(divide) if by_rows else divide, lambda data: data.n_users,
+            default_folds=5, grouped=True, needs_time=needs_time, **known,
+        )  # fmt: skip
         if ":" in name:
             VARIANTS[name] = protocol
         else:
@@ -297,11 +272,7 @@ def every_user(
     description: str,
     *,
     drawn: Callable[[Interactions], bool] = lambda data: True,
-    needs_time: bool = False,
-    uses_time: bool = False,
-    without_time: str = "",
-    training: str = "",
-    ties: str = "",
+    **known: Any,
 ) -> Callable[[Held], Held]:
     """Register a protocol that evaluates all users in each fold.
 
@@ -310,12 +281,7 @@ def every_user(
     """
 
     def register(held: Held) -> Held:
-        PROTOCOLS.add(name)(
-            _of_every_user(
-                name, description, held, drawn=drawn, needs_time=needs_time, uses_time=uses_time,
-                without_time=without_time, training=training, ties=ties,
-            )
-        )  # fmt: skip
+        PROTOCOLS.add(name)(_of_every_user(name, description, held, drawn=drawn, **known))
         return held
 
     return register
@@ -337,10 +303,7 @@ def _of_every_user(name: str, description: str, held: Held, *, drawn: Any, **kno
 def _held_out(held: Held, in_time: Callable[[Interactions], bool], groups: Any = None) -> Divide:
     """Return the division that tests what is held out, of all users or of one group after the other.
 
-    Parameters
-    ----------
-    groups : callable, optional
-        From interactions, a number of folds and a random generator to the fold that tests each user.
+    `groups` returns the fold that tests each user, of interactions, a number of folds and a generator.
     """
 
     def divide(data: Interactions, folds: int, rng: np.random.Generator) -> Iterator[Fold]:
@@ -353,14 +316,7 @@ def _held_out(held: Held, in_time: Callable[[Interactions], bool], groups: Any =
 
 
 def windows(
-    name: str,
-    description: str,
-    *,
-    default_folds: int,
-    most_folds: int,
-    without_time: str,
-    training: str = "",
-    ties: str = "",
+    name: str, description: str, *, most_folds: int, without_time: str, **known: Any
 ) -> Callable[[Cuts], Cuts]:
     """Register a protocol that predicts windows of time, each from all that was before it.
 
@@ -372,18 +328,10 @@ def windows(
     def register(cuts: Cuts) -> Cuts:
         PROTOCOLS.add(name)(
             Protocol(
-                name,
-                description,
-                _in_windows(name, cuts, without_time),
-                lambda data: most_folds,
-                default_folds=default_folds,
-                grouped=False,
-                needs_time=True,
-                without_time=without_time,
-                training=training,
-                ties=ties,
+                name, description, _in_windows(name, cuts, without_time), lambda data: most_folds,
+                grouped=False, needs_time=True, without_time=without_time, **known,
             )
-        )
+        )  # fmt: skip
         return cuts
 
     return register
@@ -773,22 +721,20 @@ def _draws(data: Interactions, rng: np.random.Generator) -> NDArray[np.float64]:
 
 
 def _fold(data: Interactions, held: NDArray[np.bool_], group: NDArray[np.bool_], in_time: bool) -> Fold:
-    test = data.submatrix(np.flatnonzero(held))
-    train = data.submatrix(np.flatnonzero(~held))
-    known, has_test = np.diff(train.indptr) > 0, np.diff(test.indptr) > 0
-    tied = _tied(data, held) if in_time else 0
-    return Fold(
-        train, test, np.flatnonzero(has_test & known), int((group & ~has_test).sum()),
-        int((has_test & ~known).sum()), tied,
-    )  # fmt: skip
+    fold = _window(data, ~held, held, group)
+    return replace(fold, tied=_tied(data, held)) if in_time else fold
 
 
-def _window(data: Interactions, before: NDArray[np.bool_], inside: NDArray[np.bool_]) -> Fold:
+def _window(
+    data: Interactions, before: NDArray[np.bool_], inside: NDArray[np.bool_], group: Any = None
+) -> Fold:
+    """Return a fold that tests `group`, all users who have something in training when not given."""
     test = data.submatrix(np.flatnonzero(inside))
     train = data.submatrix(np.flatnonzero(before))
     known, has_test = np.diff(train.indptr) > 0, np.diff(test.indptr) > 0
+    meant = known if group is None else group
     return Fold(
-        train, test, np.flatnonzero(known & has_test), int((known & ~has_test).sum()),
+        train, test, np.flatnonzero(known & has_test), int((meant & ~has_test).sum()),
         int((~known & has_test).sum()),
     )  # fmt: skip
 

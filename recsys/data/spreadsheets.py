@@ -32,12 +32,6 @@ class SheetRows(Rows):
     """A sheet. Numbers that are whole are text without a point, dates as ISO has them.
 
     Rows without any cell are skipped; so are columns without one.
-
-    Raises
-    ------
-    InputError
-        If python-calamine is not installed, the file is no workbook, its parts are larger than they say
-        or than is read, or it is empty.
     """
 
     def __init__(

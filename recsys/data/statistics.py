@@ -29,43 +29,22 @@ class Kept(NamedTuple):
 
 
 class Profile(NamedTuple):
-    """Densities and tails of a user × item matrix.
+    """Densities and tails of a user × item matrix."""
 
-    Attributes
-    ----------
-    density : float
-        Of the matrix.
-    kernel_density : float
-        Of RᵀR, its diagonal counted as non-zero.
-    kernel_estimate : float
-        (10.7), which assumes interactions spread evenly and independently.
-    user_law, item_law : PowerLaw
-        Of Figures 10.1 and 10.2.
-    users, items : (users,), (items,) int64
-        Interactions of each, most first.
-    """
-
-    density: float
-    kernel_density: float
-    kernel_estimate: float
-    user_law: PowerLaw
-    item_law: PowerLaw
-    users: NDArray[np.int64]
-    items: NDArray[np.int64]
+    density: float  # of the matrix
+    kernel_density: float  # of RᵀR, its diagonal counted as non-zero
+    kernel_estimate: float  # (10.7), which assumes interactions spread evenly and independently
+    user_law: PowerLaw  # of Figure 10.1
+    item_law: PowerLaw  # of Figure 10.2
+    users: NDArray[np.int64]  # (users,) interactions of each, most first
+    items: NDArray[np.int64]  # (items,) interactions of each, most first
 
 
 def profile(user_items: sp.csr_matrix, kernel: bool = True) -> Profile:
     """Return densities and tails of a (users, items) matrix.
 
-    Parameters
-    ----------
-    user_items : (users, items) CSR
-    kernel : bool
-        Whether to measure how dense the kernel is, which takes memory; NaN else.
-
-    Notes
-    -----
-    Source: Polato's thesis, 10.3, (10.6), (10.7) and Table 10.1.
+    How dense the `kernel` is takes memory to measure; NaN without it. Source: Polato's thesis, 10.3,
+    (10.6), (10.7) and Table 10.1.
     """
     n, m = user_items.shape
     density = user_items.nnz / (n * m)
@@ -112,14 +91,6 @@ def kept_at_least(
 ) -> list[Kept]:
     """Return how many pairs, users and items remain for each lowest rating that counts.
 
-    Parameters
-    ----------
-    users, items : (pairs,) int
-    rating : (pairs,) float64
-    least : (thresholds,) float64
-
-    Examples
-    --------
     >>> kept_at_least(np.array([0, 0, 1]), np.array([0, 1, 1]), np.array([5.0, 3.0, 4.0]), [3, 4, 5])[1]
     Kept(least=4.0, rows=2, users=2, items=2)
     """

@@ -33,38 +33,18 @@ DATASETS: Registry[Dataset] = Registry("dataset", package="recsys.datasets")
 
 @dataclass(frozen=True)
 class Dataset:
-    """An entry of the registry.
-
-    Attributes
-    ----------
-    name, title : str
-    folders : tuple of str
-        Subfolders of a data folder in which its files may lie.
-    files : tuple of tuple of str
-        Alternatives: all files of one alternative must be there.
-    read : callable
-        From the folder to Interactions.
-    archive : str
-        File name of the official archive, which is recognised too.
-    urls : tuple of str
-        Sources of the archive, tried in turn.
-    sha256 : str
-        Of the archive; without one nothing is downloaded.
-    licence : str
-    embedded : callable, optional
-        Gives the folder of a dataset that comes with the package.
-    """
+    """An entry of the registry."""
 
     name: str
     title: str
-    folders: tuple[str, ...]
-    files: tuple[tuple[str, ...], ...]
+    folders: tuple[str, ...]  # subfolders of a data folder in which its files may lie
+    files: tuple[tuple[str, ...], ...]  # alternatives: all files of one must be there
     read: Reader
-    archive: str = ""
-    urls: tuple[str, ...] = ()
-    sha256: str = ""
+    archive: str = ""  # file name of the official one, which is recognised too
+    urls: tuple[str, ...] = ()  # sources of the archive, tried in turn
+    sha256: str = ""  # of the archive; without one nothing is downloaded
     licence: str = ""
-    embedded: Callable[[], Path] | None = None
+    embedded: Callable[[], Path] | None = None  # the folder of one that comes with the package
 
     def where(self, data_dir: str | Path | None = None) -> str:
         """Return the folder that the dataset would be read from, or how to get it."""
@@ -90,17 +70,8 @@ def dataset(
 ) -> Callable[[Reader], Reader]:
     """Register the decorated reader as a dataset; a module of this package needs nothing more.
 
-    Parameters
-    ----------
-    name, title : str
-    files : tuple of str
-        What its folder must hold.
-    or_files : tuple of tuple of str
-        Alternatives to `files`, in the order of preference.
-    folders : tuple of str, optional
-        As in `Dataset`; the name when not given.
-    **about
-        The other attributes of `Dataset`.
+    Its folder must hold `files`, or one of the alternatives `or_files`, in the order of preference. The
+    folders are called as the dataset when not given; `about` has the other attributes of `Dataset`.
     """
 
     def register(read: Reader) -> Reader:

@@ -21,33 +21,21 @@ from numpy.typing import NDArray
 from recsys.data.columns import some
 from recsys.data.encoding import encode_table
 from recsys.data.readers import read_table
+from recsys.data.sources import read_text
 from recsys.errors import DatasetError, InputError, counted
 from recsys.registry import Registry, did_you_mean
-from recsys.utils.files import read_text
 
 MISSING = ("?", "")
 
 
 @dataclass(frozen=True)
 class OneHot:
-    """A two-class table over 0/1 features.
+    """A two-class table over 0/1 features."""
 
-    Attributes
-    ----------
-    X : (rows, features) uint8
-    y : (rows,) int64
-        1 for the positive class.
-    names : tuple of str
-        Feature names, `column=value`.
-    target : str
-        What y = 1 means, `column=value`.
-    notes : tuple of str
-    """
-
-    X: NDArray[np.uint8]
-    y: NDArray[np.int64]
-    names: tuple[str, ...]
-    target: str
+    X: NDArray[np.uint8]  # (rows, features)
+    y: NDArray[np.int64]  # (rows,), 1 for the positive class
+    names: tuple[str, ...]  # of features, `column=value`
+    target: str  # what y = 1 means, `column=value`
     notes: tuple[str, ...] = field(default=())
 
 
@@ -56,33 +44,15 @@ def read_categorical(
 ) -> OneHot:
     """Read an ARFF or delimited file of categories and encode it.
 
-    Parameters
-    ----------
-    path : path
-    target : str, optional
-        Column of the class; the last when not given.
-    positive : str or sequence of str, optional
-        Its value (or values) that are to be learned; of two values the more frequent one when
-        not given.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, the column or value is unknown, or fewer than two classes
-        are left.
+    The class is the last column when no `target` is given. `positive` is the value, or values, to be
+    learned; of two values the more frequent one when not given.
     """
     names, rows = read_rows(path)
     return encode(names, rows, target, positive, str(path))
 
 
 def read_rows(path: str | Path) -> tuple[list[str], list[list[str]]]:
-    """Return the column names and the rows of cells of an ARFF or delimited file.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read.
-    """
+    """Return the column names and the rows of cells of an ARFF or delimited file."""
     path = Path(path)
     return _read_arff(path) if path.suffix == ".arff" else _read_delimited(path)
 
@@ -90,8 +60,6 @@ def read_rows(path: str | Path) -> tuple[list[str], list[list[str]]]:
 def missing_cells(rows: Sequence[Sequence[str]]) -> list[int]:
     """Return how many cells of each column are missing.
 
-    Examples
-    --------
     >>> missing_cells([["a", "?"], ["", "x"], ["b", ""]])
     [1, 2]
     """
@@ -214,8 +182,6 @@ def list_tables() -> list[str]:
 def generated_tables() -> list[str]:
     """Return those that need no file.
 
-    Examples
-    --------
     >>> "monks-1" in generated_tables()
     True
     """
@@ -289,59 +255,13 @@ def monks(number: int) -> OneHot:
     return encode([*names, "class"], rows, "class", "1", f"monks-{number}")
 
 
-def artificial_dnf(
-    disjuncts: int,
-    conjuncts: int,
-    *,
-    rows: int = 1000,
-    features: int = 30,
-    exact: bool = False,
-    seed: int = 0,
-) -> tuple[OneHot, tuple[tuple[int, ...], ...]]:
-    """Return a table whose positive class is a random monotone DNF, and that DNF.
-
-    Each row has a third of the features set, so that all rows have as many ones (7.3.1).
-
-    Parameters
-    ----------
-    disjuncts, conjuncts : int
-        Clauses, and most variables in one (exactly so many if `exact`).
-    rows, features, seed : int
-    """
-    rng = np.random.default_rng(seed)
-    ones = max(1, features // 3)
-    order = np.argsort(rng.random((rows, features)), axis=1)
-    X = np.zeros((rows, features), dtype=np.uint8)
-    np.put_along_axis(X, order[:, :ones], 1, axis=1)
-    for _ in range(1000):
-        sizes = [conjuncts if exact else int(rng.integers(1, conjuncts + 1)) for _ in range(disjuncts)]
-        rule = tuple(tuple(sorted(rng.choice(features, size, replace=False).tolist())) for size in sizes)
-        y = np.any([X[:, clause].all(axis=1) for clause in rule], axis=0).astype(np.int64)
-        distinct = not any(set(a) <= set(b) for a in rule for b in rule if a is not b)
-        if distinct and 0.2 <= y.mean() <= 0.8:
-            break
-    names = tuple(f"x{k}" for k in range(features))
-    return OneHot(X, y, names, f"mDNF({disjuncts},{conjuncts})"), rule
-
-
 @table("tic-tac-toe", generated=True)
 def _tic_tac_toe(folder: Path) -> OneHot:
     return tic_tac_toe()
 
 
-@table("monks-1", generated=True)
-def _monks_1(folder: Path) -> OneHot:
-    return monks(1)
-
-
-@table("monks-2", generated=True)
-def _monks_2(folder: Path) -> OneHot:
-    return monks(2)
-
-
-@table("monks-3", generated=True)
-def _monks_3(folder: Path) -> OneHot:
-    return monks(3)
+for _number in (1, 2, 3):
+    table(f"monks-{_number}", generated=True)(lambda folder, number=_number: monks(number))
 
 
 @table("kr-vs-kp", "kr-vs-kp.arff")

@@ -28,27 +28,14 @@ WEIGHTINGS = ("none", "unit", "tf-idf")  # of objects' features
 class Objects(NamedTuple):
     """The objects of one end of the links, with their names and features.
 
-    Attributes
-    ----------
-    noun : str
-        One of them: "author". The plural takes an s.
-    ids : (objects,) object
-        Text, none of it twice.
-    labels : (objects,) object
-        Readable names.
-    features : tuple of str
-        Names of the matrix' columns.
-
-    Examples
-    --------
     >>> Objects.of("paper", ["a", "b"], ["word=net"]).labels.tolist()
     ['a', 'b']
     """
 
-    noun: str
-    ids: NDArray[np.object_]
-    labels: NDArray[np.object_]
-    features: tuple[str, ...]
+    noun: str  # one of them: "author"; the plural takes an s
+    ids: NDArray[np.object_]  # (objects,) text, none of it twice
+    labels: NDArray[np.object_]  # (objects,) readable names
+    features: tuple[str, ...]  # names of the matrix' columns
 
     @staticmethod
     def of(
@@ -70,30 +57,16 @@ class Objects(NamedTuple):
 
 
 class Graph(NamedTuple):
-    """Objects' features and links; B is None where both ends are objects of one kind (links i < j).
+    """Objects' features and links; B is None where both ends are objects of one kind (links i < j)."""
 
-    Attributes
-    ----------
-    A, B : (objects, features) float64 CSR
-    links : (links, 2) int64
-    left, right : Objects
-        The same where both ends are of one kind.
-    weighting : "none", "unit" or "tf-idf"
-        What suits the features (see `weighted`).
-    notes : tuple of str
-        What reading dropped, and caveats for its metric values.
-    by_id : bool
-        Whether the features of an end are nothing but the objects' ids.
-    """
-
-    A: sp.csr_matrix
+    A: sp.csr_matrix  # (objects, features) float64
     B: sp.csr_matrix | None
-    links: NDArray[np.int64]
+    links: NDArray[np.int64]  # (links, 2)
     left: Objects
-    right: Objects
-    weighting: str = "unit"
-    notes: tuple[str, ...] = ()
-    by_id: bool = False
+    right: Objects  # the same where both ends are of one kind
+    weighting: str = "unit"  # "none", "unit" or "tf-idf": what suits the features (see `weighted`)
+    notes: tuple[str, ...] = ()  # what reading dropped, and caveats for its metric values
+    by_id: bool = False  # whether the features of an end are nothing but the objects' ids
 
     @property
     def sizes(self) -> tuple[int, int | None]:
@@ -101,17 +74,9 @@ class Graph(NamedTuple):
         return self.A.shape[0], None if self.B is None else self.B.shape[0]
 
     def weighted(self, how: str | None = None) -> Graph:
-        """Return the graph with the features as they are, of unit length, or tf-idf of unit length.
+        """Return the graph with its features "none", of "unit" length, or "tf-idf" of unit length.
 
-        Parameters
-        ----------
-        how : "none", "unit" or "tf-idf", optional
-            What suits the graph when not given.
-
-        Raises
-        ------
-        InputError
-            For another word.
+        What suits the graph when not given.
         """
         how = self.weighting if how is None else how
         check_choice("weighting", how, WEIGHTINGS)
@@ -138,15 +103,7 @@ def list_graphs() -> list[str]:
 
 
 def found_graph(name: str, folder: str | Path | None = None) -> Path | None:
-    """Return the folder of a graph's files, None where there is none: nothing is read.
-
-    Parameters
-    ----------
-    name : str
-        One of `list_graphs()`.
-    folder : path, optional
-        The data folder, $RECSYS_DATA when not given.
-    """
+    """Return the folder of a graph's files, None where there is none: nothing is read."""
     root = folder or os.environ.get("RECSYS_DATA")
     place = None if not root else Path(root) / FOLDERS.get(name, name)
     return place if place is not None and place.is_dir() else None

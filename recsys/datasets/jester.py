@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from recsys.data.interactions import Interactions
+from recsys.data.sources import read_text
 from recsys.datasets.base import dataset
-from recsys.utils.files import read_text
 
 
 @dataset("jester", "Jester 1, positive ratings", files=("jester-data-1.csv.gz",))

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.data.columns import ITEM_NAMES, USER_NAMES, usual
-from recsys.data.encoding import Features, encode_column, ranges
+from recsys.data.encoding import Features, encode_column, ranges, side_by_side
 from recsys.data.interactions import Interactions
 from recsys.data.readers import Table, features_of, read_table
 from recsys.datasets.graphs import Graph, Objects
@@ -126,29 +126,20 @@ def graph_of(data: Interactions, ids: bool = False) -> Graph:
 
 
 def encode_objects(table: pd.DataFrame) -> tuple[Features, tuple[str, ...]]:
-    """Return the features of a table of objects, and the columns that are left out.
+    """Return the features of a table of objects, a row each, and the columns that are left out.
 
     Numbers are kept where they lie between −1 and 1 or at least half of them are 0 (truth values,
     counts, vectors); others are cut at quantiles, and named by what lies between these. Text gives one
     feature a value, of which a cell may hold several between `|`. Left out are titles, and columns of
     text whose values each occur once.
 
-    Parameters
-    ----------
-    table : DataFrame
-        A row an object.
-
-    Examples
-    --------
     >>> import pandas as pd
     >>> table = pd.DataFrame({"title": ["A", "B"], "words": ["net|gene", "net"], "x": [0.5, 0]})
     >>> found, dropped = encode_objects(table)
     >>> found.names, dropped
     (('words=gene', 'words=net', 'x'), ('title',))
     """
-    blocks: list[sp.csr_matrix] = [sp.csr_matrix((len(table), 0))]
-    columns: list[str] = []
-    values: list[str | None] = []
+    parts: list[Features] = []
     dropped: list[str] = []
     for position, name in enumerate(map(str, table.columns)):
         column = table.iloc[:, position]
@@ -165,11 +156,9 @@ def encode_objects(table: pd.DataFrame) -> tuple[Features, tuple[str, ...]]:
         if not kept and not numeric and often <= 1:
             dropped.append(name)
             continue
-        blocks.append(found.X)
-        columns += found.columns
-        values += _buckets(found.X, numbers) if numeric and not kept else found.values
-    X = sp.csr_matrix(sp.hstack(blocks, format="csr"))
-    return Features(X, tuple(columns), tuple(values)), tuple(dropped)
+        cut = numeric and not kept
+        parts.append(found._replace(values=tuple(_buckets(found.X, numbers))) if cut else found)
+    return side_by_side(parts, len(table)), tuple(dropped)
 
 
 def _buckets(X: sp.csr_matrix, numbers: pd.Series) -> list[str]:
@@ -182,15 +171,6 @@ def tell_tables_apart(paths: Sequence[str | Path]) -> tuple[Table, Table | None,
     """Read one to three tables, and return those of pairs, of left and of right objects.
 
     Pairs are the table whose two columns hold most of the others' ids; a table alone has pairs.
-
-    Parameters
-    ----------
-    paths : sequence of path
-
-    Raises
-    ------
-    InputError
-        For none or more than three, or where no table has ids of the others.
     """
     files = [Path(path) for path in paths]
     if not 1 <= len(files) <= 3:

@@ -12,26 +12,9 @@ from recsys.data.interactions import Interactions
 from recsys.datasets.base import dataset
 
 ML100K_GENRES = (
-    "unknown",
-    "Action",
-    "Adventure",
-    "Animation",
-    "Children's",
-    "Comedy",
-    "Crime",
-    "Documentary",
-    "Drama",
-    "Fantasy",
-    "Film-Noir",
-    "Horror",
-    "Musical",
-    "Mystery",
-    "Romance",
-    "Sci-Fi",
-    "Thriller",
-    "War",
-    "Western",
-)
+    "unknown Action Adventure Animation Children's Comedy Crime Documentary Drama Fantasy Film-Noir "
+    "Horror Musical Mystery Romance Sci-Fi Thriller War Western"
+).split()
 
 
 @dataset(

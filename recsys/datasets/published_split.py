@@ -12,13 +12,7 @@ OR_FILES = (("train.txt", "test.txt"),)
 
 
 def read_published(folder: Path) -> Interactions:
-    """Read the pairs of a folder, those of its test half marked where there is one.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read, or the test half is of other users or items.
-    """
+    """Read the pairs of a folder, those of its test half marked where there is one."""
     if not (folder / PAIRS).is_file():
         return reading.read(folder, interface="dataset")
     data = reading.read(folder / PAIRS, interface="dataset")

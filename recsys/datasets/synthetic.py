@@ -9,7 +9,6 @@ the truth.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,85 +17,32 @@ from recsys.data.interactions import Interactions
 from recsys.utils.validation import check_integer, check_real
 
 GENRES = (
-    "Action",
-    "Adventure",
-    "Animation",
-    "Comedy",
-    "Crime",
-    "Documentary",
-    "Drama",
-    "Fantasy",
-    "Film-Noir",
-    "Horror",
-    "Musical",
-    "Mystery",
-    "Romance",
-    "Sci-Fi",
-    "Thriller",
-    "War",
-)
+    "Action Adventure Animation Comedy Crime Documentary Drama Fantasy Film-Noir Horror Musical "
+    "Mystery Romance Sci-Fi Thriller War"
+).split()
 DECADES = ("1950s", "1960s", "1970s", "1980s", "1990s", "2000s")
 REGIONS = ("east", "north", "south", "west")
 FIRST = (
-    "Silent",
-    "Crimson",
-    "Last",
-    "Hidden",
-    "Golden",
-    "Broken",
-    "Distant",
-    "Electric",
-    "Paper",
-    "Winter",
-    "Burning",
-    "Quiet",
-    "Hollow",
-    "Wandering",
-    "Northern",
-    "Velvet",
-    "Iron",
-    "Second",
-)
+    "Silent Crimson Last Hidden Golden Broken Distant Electric Paper Winter Burning Quiet Hollow "
+    "Wandering Northern Velvet Iron Second"
+).split()
 SECOND = (
-    "Harbour",
-    "Garden",
-    "Signal",
-    "Orchard",
-    "Empire",
-    "Letter",
-    "Mirror",
-    "River",
-    "Station",
-    "Compass",
-    "Lantern",
-    "Voyage",
-    "Kingdom",
-    "Summer",
-    "Shadow",
-    "Machine",
-    "Parade",
-    "Shore",
-)
+    "Harbour Garden Signal Orchard Empire Letter Mirror River Station Compass Lantern Voyage Kingdom "
+    "Summer Shadow Machine Parade Shore"
+).split()
 
 
 @dataclass(frozen=True)
 class Planted:
     """Generated interactions and the truth behind them.
 
-    Attributes
-    ----------
-    interactions : Interactions
-        With times, item features `title`, `year`, `genres` (separated by |), and user features
-        `age` and `region`, which mean nothing.
-    rules : list of str
-        Each user's rule, as in `Sci-Fi & 1980s | Film-Noir`.
-    off_rule : float
-        Share of the interactions drawn without regard to the rule.
+    The interactions have times, item features `title`, `year`, `genres` (separated by |), and user
+    features `age` and `region`, which mean nothing.
     """
 
     interactions: Interactions
-    rules: list[str]
-    off_rule: float
+    rules: list[str]  # each user's, as in `Sci-Fi & 1980s | Film-Noir`
+    off_rule: float  # share of the interactions drawn without regard to the rule
 
 
 def planted_catalogue(
@@ -174,23 +120,6 @@ def planted_catalogue(
         user_features=people.reindex(interactions.user_ids),
     )
     return Planted(interactions, rules, off / len(flat_items))
-
-
-def write_planted(planted: Planted, folder: str | Path) -> None:
-    """Write interactions.csv, items.csv, users.csv and rules.csv (the truth) into a folder."""
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    data = planted.interactions
-    pairs = pd.DataFrame({"user_id": data.user_ids[data.users], "item_id": data.item_ids[data.items]})
-    if data.time is not None:
-        pairs["timestamp"] = data.time.astype(np.int64)
-    tables = {"interactions": pairs}
-    for name, table in (("items", data.item_features), ("users", data.user_features)):
-        if table is not None:
-            tables[name] = table.sort_index().reset_index()
-    tables["rules"] = pd.DataFrame({"user_id": data.user_ids, "rule": planted.rules})
-    for name, table in tables.items():
-        table.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
 
 
 def _items(n_items: int, rng: np.random.Generator) -> tuple[dict[str, np.ndarray], pd.DataFrame]:

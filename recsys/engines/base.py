@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar
 
 from threadpoolctl import threadpool_limits
 
-from recsys.errors import InputError
+from recsys.errors import InputError, first_line
 from recsys.utils.version import __version__
 
 Unit = TypeVar("Unit")
@@ -133,21 +133,15 @@ def run_unit(task: Callable[[Any], Any], unit: Any, threads: int | None) -> tupl
 def run_far(
     task: Callable[[Any], Any], unit: Any, threads: int | None, versions: dict[str, str]
 ) -> tuple[Any, float]:
-    """Do one unit in a worker of a cluster, which may be anybody's: first of all it is compared.
-
-    Raises
-    ------
-    InputError
-        If the worker has other versions than `versions`; what the task raises.
-    """
+    """Do one unit in a worker of a cluster, which may be anybody's: first of all it is compared."""
     check_same({socket.gethostname(): installed()}, versions)
     return run_unit(task, unit, threads)
 
 
 def without_package(engine: str, error: Exception) -> InputError:
     """Return the message for a cluster whose worker lacks this package, or one that it needs."""
-    told = str(error).splitlines()[0]
-    return InputError(f"engine {engine}: a worker cannot run recsys {__version__}: {told}")
+    why = first_line(error, 1000)
+    return InputError(f"engine {engine}: a worker cannot run recsys {__version__}: {why}")
 
 
 @functools.cache
@@ -160,16 +154,7 @@ def installed() -> dict[str, str]:
 def check_same(workers: dict[str, dict[str, str]], wanted: dict[str, str] | None = None) -> None:
     """Refuse workers with other versions than who gives the work: their results may have other bits.
 
-    Parameters
-    ----------
-    workers : dict of str to dict
-        `installed` of each worker, by what it is called.
-    wanted : dict, optional
-        `installed` of who gives the work: this process when not given.
-
-    Raises
-    ------
-    InputError
+    The workers' `installed` is compared with `wanted`, that of this process when not given.
     """
     mine = installed() if wanted is None else wanted
     for worker, theirs in workers.items():

@@ -22,18 +22,9 @@ CLOSING = 5  # seconds that workers of our own get to end by themselves
 class DaskEngine(Engine):
     """Workers of Dask; those that died are replaced by Dask, and their units done again.
 
-    Parameters
-    ----------
-    address : str, optional
-        Of a scheduler, such as tcp://10.0.0.5:8786. When not given, processes are started that this
-        machine alone can reach, one thread each and without a dashboard; they end with this one.
-    workers : int ≥ 1, optional
-        How many to start: one a core when not given.
-
-    Raises
-    ------
-    InputError
-        If Dask is not installed, or nothing answers at the address.
+    The address is of a scheduler, such as tcp://10.0.0.5:8786. Without one, processes are started that
+    this machine alone can reach, one a core if not told otherwise, one thread each and without a
+    dashboard; they end with this one.
     """
 
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:

@@ -33,12 +33,7 @@ class LocalEngine(Engine):
 
 
 class ProcessEngine(Engine):
-    """Processes of this machine, of a pool of loky's that this engine has for itself.
-
-    Parameters
-    ----------
-    workers : int ≥ 1
-    """
+    """Processes of this machine, of a pool of loky's that this engine has for itself."""
 
     def __init__(self, workers: int) -> None:
         from loky import ProcessPoolExecutor  # late: most calls start no process

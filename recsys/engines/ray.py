@@ -25,20 +25,10 @@ PORT, CLIENT_PORT = "6379", "10001"  # usual ones: of a cluster's head, of its s
 class RayEngine(Engine):
     """Workers of Ray; those that died are replaced by Ray, and their units done again.
 
-    A program that called `ray.init` itself has its cluster used, and left as it is.
-
-    Parameters
-    ----------
-    address : str, optional
-        HOST:PORT of a cluster's head, ray://HOST:PORT, or auto. When not given, processes are started
-        that this machine alone can reach, without a dashboard; they end with this one.
-    workers : int ≥ 1, optional
-        How many to start: one a core when not given.
-
-    Raises
-    ------
-    InputError
-        If Ray is not installed, nothing answers at the address, or its machines offer no processors.
+    A program that called `ray.init` itself has its cluster used, and left as it is. The address is
+    HOST:PORT of a cluster's head, ray://HOST:PORT, or auto. Without one, processes are started that this
+    machine alone can reach, one a core if not told otherwise, without a dashboard; they end with this
+    one.
     """
 
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:

@@ -26,13 +26,7 @@ WIDTH = 64  # bytes: where arrays begin
 
 
 def write_arrays(path: Path, arrays: dict[str, Any]) -> None:
-    """Write arrays, whole or in `Pieces`, to a file that appears when it is whole.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written.
-    """
+    """Write arrays, whole or in `Pieces`, to a file that appears when it is whole."""
     table, at = {}, 0
     for name, array in arrays.items():
         table[name] = (np.dtype(array.dtype).str, list(array.shape), at)
@@ -55,11 +49,6 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
 
     They can be written to, which changes only this process's copy: arrays that cannot be written to
     would have compiled code made anew for them.
-
-    Raises
-    ------
-    InputError
-        If it is missing, or not such a file.
     """
     try:
         with path.open("rb") as file:

@@ -24,22 +24,12 @@ SHARES = 8  # least number of blocks per worker, so that all finish at about the
 
 @dataclass(frozen=True)
 class Counted:
-    """Counts on disk.
-
-    Attributes
-    ----------
-    work : Work
-    stage : str
-    order : str
-        Of items, as in `recsys.partitioned.layout`.
-    edges : (blocks + 1,) int64
-        First position of each block.
-    """
+    """Counts on disk."""
 
     work: Work
     stage: str
-    order: str
-    edges: NDArray[np.int64]
+    order: str  # of items, as in `recsys.partitioned.layout`
+    edges: NDArray[np.int64]  # (blocks + 1,) first position of each block
 
     def part(self, block: int) -> dict[str, NDArray[Any]]:
         """Return a block's `lengths`, `indices`, `data` and `own`."""
@@ -64,16 +54,9 @@ class Counted:
         dtype: Any,
         change: Callable[[int, dict[str, NDArray[Any]]], NDArray[Any]] | None = None,
     ) -> Pieces:
-        """Return `indices` or `data` of all blocks, or an array derived from each block, to be written.
+        """Return `indices` or `data` of all blocks, `entries` in all, to be written.
 
-        Parameters
-        ----------
-        name : str
-        entries : int
-            How many there are in all.
-        dtype : dtype
-        change : callable, optional
-            The function that returns what to write of a block, from its first position and its arrays.
+        `change` returns what to write of a block instead, from its first position and its arrays.
         """
 
         def parts() -> Iterator[NDArray[Any]]:
@@ -94,23 +77,10 @@ def count(
     votes: float = 0.0,
     diagonal: bool = False,
 ) -> Counted:
-    """Count the pairs of all items.
+    """Count the pairs of all items, in an `order` of them.
 
-    Parameters
-    ----------
-    work : Work
-        With rows.
-    order : str
-        Of items.
-    engine : Engine
-    memory : int
-        Bytes that a worker may take for a block.
-    dtype : type
-        Of counts, where nothing weighs them.
-    votes : float
-        Users count |profile|^−votes.
-    diagonal : bool
-        As in `block_of_counts`.
+    A worker may take `memory` bytes for a block. The dtype is of counts that nothing weighs; users count
+    |profile|^−votes; `diagonal` is as in `block_of_counts`.
     """
     make_layout(work, order, engine)
     exponent = repr(float(votes)).removesuffix(".0")  # all digits: other votes are another stage
@@ -167,14 +137,9 @@ def blocks_of(work: Work, order: str, workers: int, memory: int) -> NDArray[np.i
 
 
 def refined(edges: NDArray[np.integer], entries: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-    """Divide blocks further, so that each has at most `most` entries, or one row.
+    """Divide blocks, by their edges, further, so that each has at most `most` entries, or one row.
 
-    Parameters
-    ----------
-    edges : (blocks + 1,) int
-    entries : (rows,) int64
-        Of all rows up to each one.
-    most : int
+    `entries`, (rows,), are those of all rows up to each one.
     """
     edges = np.unique(edges)
     out = [int(edges[0])]

@@ -33,13 +33,7 @@ def distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def numbers(ids: Ids, known: Ids) -> NDArray[np.int32]:
-    """Return where each id stands among sorted ones that hold it.
-
-    Raises
-    ------
-    InputError
-        If they do not: the data are others than those that were numbered.
-    """
+    """Return where each id stands among sorted ones that hold it."""
     found, codes = _encoded(ids)
     if isinstance(known, np.ndarray):
         places = np.searchsorted(known, found)

@@ -106,12 +106,7 @@ def write_lists(
     workers: int | None,
     block: int,
 ) -> Written:
-    """Do the work of `recommend_partitions`, and return its result.
-
-    Raises
-    ------
-    InputError
-    """
+    """Do the work of `recommend_partitions`, and return its result."""
     check_integer("n", n, 1)
     check_integer("block", block, 1)
     found = Work.opened(work)
@@ -188,13 +183,7 @@ def _ranker(path: str, digest: str) -> Ranker:
 
 
 def _checked(model: str | os.PathLike[str], work: Work, catalogue: dict[str, NDArray[Any]]) -> str:
-    """Return a model's checksum, its content compared with it, and its items with those of the rows.
-
-    Raises
-    ------
-    InputError
-        If the ranker is of other rows, or of items that nothing tells of.
-    """
+    """Return a model's checksum, its content compared with it, and its items with those of the rows."""
     digest = checksum(model)
     ranker, arrays = read_ranker(model, mapped=True)
     fitted, ids = arrays.get("catalogue.rows"), arrays.get("catalogue.item_ids")

@@ -36,12 +36,7 @@ REFUSED: dict[type[Ranker], tuple[str, ...]] = {  # what counts of blocks do not
 
 
 def check_model(ranker: Ranker) -> None:
-    """Refuse what cannot be fitted from counts by blocks.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse what cannot be fitted from counts by blocks."""
     ranker.check_parameters()
     if type(ranker) not in MODELS:
         some = ", ".join(sorted(kind.name for kind in MODELS))

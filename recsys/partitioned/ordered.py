@@ -37,13 +37,7 @@ def stage_name(seed: int) -> str:
 def make_sequences(work: Work, seed: int, engine: Engine) -> str:
     """Write all histories in their order to one file, which workers map; return its stage.
 
-    Parameters
-    ----------
-    work : Work
-        With rows.
-    seed : int
-        For the order of interactions of equal times.
-    engine : Engine
+    The seed orders interactions of equal times.
     """
     make_layout(work, ORDER, engine)
     stage = f"ordered-{stage_name(seed)}"
@@ -93,21 +87,9 @@ def count_followed(
 ) -> Counted:
     """Sum what users vote for each item after each other one, as `followed` does.
 
-    Parameters
-    ----------
-    work : Work
-        With rows.
-    engine : Engine
-    memory : int
-        Bytes that a worker may take for a block.
-    seed : int
-        For the order of interactions of equal times.
-    votes : float
-        Users count |profile|^−votes.
-    law : name, rates, coefficients, (exponentials,) float64 each
-        The law of the gap.
-    backward : float
-        What an item before another one counts.
+    A worker may take `memory` bytes for a block. The seed orders interactions of equal times, users
+    count |profile|^−votes, `law` is that of the gap (name, rates and coefficients of its exponentials),
+    and an item before another one counts `backward`.
     """
     ordered = make_sequences(work, seed, engine)
     told, rates, coefficients = law

@@ -28,24 +28,8 @@ BLOCK_BYTES = 24  # of an entry of a matrix: with a copy, and a factor
 def regressed(ranker: EASE, work: Work, engine: Engine, memory: int) -> Counted:
     """Return the weights of sparse EASE, on disk, by blocks of rows in the order of items.
 
-    They are those of `sparse_inverse_weights`, to the bit.
-
-    Parameters
-    ----------
-    ranker : EASE
-        Its `top_k`, where it is not given, is 200.
-    work : Work
-        With rows.
-    engine : Engine
-    memory : int
-        Bytes that a worker may take for a block.
-
-    Raises
-    ------
-    InputError
-        If a matrix of `top_k` items does not fit the memory.
-    FitError
-        As `sparse_inverse_weights`.
+    They are those of `sparse_inverse_weights`, to the bit; `top_k` is 200 where it is not given. A
+    worker may take `memory` bytes for a block. FitError is raised as there.
     """
     popularity = read_catalogue(work)["popularity"]
     items, order = len(popularity), order_of(popularity, "rare")

@@ -19,22 +19,12 @@ ROWS, CATALOGUE = "rows", "catalogue"
 
 
 class Rows(NamedTuple):
-    """The rows of a bucket.
+    """The rows of a bucket."""
 
-    Attributes
-    ----------
-    first : int
-        Number of its first user.
-    users : (n,) ids
-        Ascending.
-    indptr, items : (n + 1,) int64, (interactions,) int32
-        Numbers of items of the catalogue, ascending in each row.
-    """
-
-    first: int
-    users: Any
-    indptr: NDArray[np.int64]
-    items: NDArray[np.int32]
+    first: int  # number of its first user
+    users: Any  # (n,) ids, ascending
+    indptr: NDArray[np.int64]  # (n + 1,)
+    items: NDArray[np.int32]  # (interactions,) numbers of items of the catalogue, ascending in each row
 
 
 def rows_of_bucket(unit: tuple[int, str]) -> None:
@@ -72,13 +62,7 @@ def rows_of_bucket(unit: tuple[int, str]) -> None:
 
 
 def seconds(time: NDArray[Any], kind: str | None) -> NDArray[np.float64]:
-    """Return timestamps as seconds since 1970, numbers as they are.
-
-    Raises
-    ------
-    InputError
-        If one is infinitely late.
-    """
+    """Return timestamps as seconds since 1970, numbers as they are."""
     if kind is not None and kind.startswith("timestamp"):
         return time / {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[kind[10:-1]]
     if np.isposinf(time).any():
@@ -87,13 +71,7 @@ def seconds(time: NDArray[Any], kind: str | None) -> NDArray[np.float64]:
 
 
 def make_catalogue(work: Work) -> None:
-    """Write which items remain, with their popularity, and how many users each bucket has.
-
-    Raises
-    ------
-    InputError
-        If there are no interactions.
-    """
+    """Write which items remain, with their popularity, and how many users each bucket has."""
     named = len(named_items(work))
     popularity = np.zeros(named, dtype=np.int64)
     users, likes = np.zeros(work.buckets, dtype=np.int64), np.zeros(work.buckets, dtype=np.int64)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.data.columns import ITEM_NAMES, RATING_NAMES, TIME_NAMES, USER_NAMES, usual
-from recsys.errors import InputError, counted
+from recsys.errors import InputError, counted, first_line
 from recsys.utils.files import check_file, shown
 from recsys.utils.remote import url_of
 from recsys.utils.validation import check_real
@@ -32,31 +32,17 @@ class Unit(NamedTuple):
 
 @dataclass(frozen=True)
 class Source:
-    """The source of rows.
+    """The source of rows."""
 
-    Attributes
-    ----------
-    files : tuple of (path, bytes, when it was changed, rows)
-    user, item : str
-        Columns of ids.
-    rating, time : str or None
-    min_rating : float or None
-    user_text, item_text : bool
-        Whether ids are text; else integers.
-    time_kind : "float64", "int64", "timestamp[UNIT]" or None
-        The type as which times of all files are read, with the finest unit of any file.
-    units : tuple of Unit
-    """
-
-    files: tuple[tuple[str, int, int, int], ...]
+    files: tuple[tuple[str, int, int, int], ...]  # path, bytes, when it was changed, rows
     user: str
     item: str
     rating: str | None
     time: str | None
     min_rating: float | None
-    user_text: bool
+    user_text: bool  # whether these ids are text; else integers
     item_text: bool
-    time_kind: str | None
+    time_kind: str | None  # "float64", "int64" or "timestamp[UNIT]", with the finest unit of any file
     units: tuple[Unit, ...]
 
     @property
@@ -86,13 +72,7 @@ class Batch(NamedTuple):
 
 
 def files_of(given: str | os.PathLike[str]) -> list[Path]:
-    """Return the Parquet files of a folder and those below it, of a pattern, or one file, by name.
-
-    Raises
-    ------
-    InputError
-        If there is none.
-    """
+    """Return the Parquet files of a folder and those below it, of a pattern, or one file, by name."""
     text = os.fspath(given)
     if url_of(text) is not None:
         raise InputError(
@@ -127,13 +107,6 @@ def look(
 
     With a minimum rating, columns of ratings and times with usual names are taken where none is named;
     those of times also for a ranker that is `timed`.
-
-    Raises
-    ------
-    InputError
-        If there are no files, one cannot be read, or lacks a column; files differ in the kind of an id
-        or of times, or ids are neither text nor integers; users and items are one column; or there
-        is no row.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -148,8 +121,7 @@ def look(
             with pq.ParquetFile(path) as file:
                 metadata, schema = file.metadata, file.schema_arrow
         except (pa.ArrowException, OSError, ValueError) as error:
-            told = str(error).splitlines()[0][:100] if str(error) else type(error).__name__
-            raise InputError(f"{shown(path)} is no readable Parquet file: {told}") from None
+            raise InputError(f"{shown(path)} is no readable Parquet file: {first_line(error)}") from None
         user = _column(path, schema.names, user, "user", USER_NAMES)
         item = _column(path, schema.names, item, "item", ITEM_NAMES)
         if user == item:
@@ -206,18 +178,9 @@ def look(
 
 
 def batches(source: Source, unit: Unit, columns: str = "") -> Iterator[Batch]:
-    """Yield the rows of a unit, at most `BATCH` of them at a time.
+    """Yield the rows of a unit, at most `BATCH` of them at a time; "items" leaves other columns unread.
 
-    Parameters
-    ----------
-    columns : "" or "items"
-        "items" leaves all other columns unread.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read any longer or is not the one that was looked at, or an id or number
-        is missing.
+    What is no longer the file that was looked at is refused, and a missing id or number.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -249,8 +212,7 @@ def batches(source: Source, unit: Unit, columns: str = "") -> Iterator[Batch]:
                 )  # fmt: skip
         _check_same(source, unit)
     except (pa.ArrowException, OSError) as error:
-        told = str(error).splitlines()[0][:100] if str(error) else type(error).__name__
-        raise InputError(f"{shown(unit.file)} cannot be read: {told}") from None
+        raise InputError(f"{shown(unit.file)} cannot be read: {first_line(error)}") from None
 
 
 def _column(path: Path, there: list[str], given: str | None, what: str, usual: tuple[str, ...]) -> str:

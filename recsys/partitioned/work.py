@@ -27,25 +27,13 @@ MOST_BUCKETS = 4096
 
 @dataclass(frozen=True)
 class Work:
-    """A folder that every worker sees.
-
-    Attributes
-    ----------
-    folder : Path
-    source : Source
-    buckets : int
-        Of users.
-    memory : int
-        Bytes a worker, by which there are so many.
-    versions : dict of str to str
-        Of the packages that decide the bits of what is there.
-    """
+    """A folder that every worker sees."""
 
     folder: Path
     source: Source
-    buckets: int
-    memory: int
-    versions: dict[str, str]
+    buckets: int  # of users
+    memory: int  # bytes a worker, by which there are so many
+    versions: dict[str, str]  # of the packages that decide the bits of what is there
 
     @classmethod
     def begun(
@@ -54,11 +42,6 @@ class Work:
         """Return the folder, made where it is not there; what is in it must be of the same source.
 
         What its manifest says counts, also where another run wrote it a moment ago.
-
-        Raises
-        ------
-        InputError
-            If it holds something else, or the work on other data or by other versions.
         """
         path = _folder(folder)
         versions = {name: installed()[name] for name in SAME}
@@ -95,12 +78,7 @@ class Work:
 
     @classmethod
     def opened(cls, folder: str | os.PathLike[str]) -> Work:
-        """Return a folder that `begun` made.
-
-        Raises
-        ------
-        InputError
-        """
+        """Return a folder that `begun` made."""
         path = Path(folder).absolute() / MANIFEST
         if not path.is_file():
             raise InputError(f"{shown(folder)} is no work folder of `recsys fit --partitions`")
@@ -159,11 +137,6 @@ def held(folder: str | os.PathLike[str]) -> Iterator[None]:
     """Have a folder, made where it is not there, for one run: two would mix what they write.
 
     Where the file system has no locks nothing is refused.
-
-    Raises
-    ------
-    InputError
-        If it is no folder, holds something else, or another run has it.
     """
     path = _folder(folder)
     lock = filelock.FileLock(path / LOCK, blocking=False)
@@ -203,12 +176,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Return the content of a file of `write_json`.
-
-    Raises
-    ------
-    InputError
-    """
+    """Return the content of a file of `write_json`."""
     try:
         return json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):

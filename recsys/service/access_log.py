@@ -35,14 +35,7 @@ class AccessLog:
     The route is the pattern and not the path, which names users and items; path and client are there
     when `ids` asks for them. A thread writes: a reader of the lines may stop reading without stopping
     the service. Lines beyond `WAITING` are dropped, and the next one that is written says how many.
-
-    Parameters
-    ----------
-    ids : bool
-    stream : text file, optional
-        Standard output.
-    background : Background, optional
-        Where the loop of the thread tells what it raised.
+    The background is told what the loop of the thread raised.
     """
 
     def __init__(

@@ -22,21 +22,10 @@ TOO_FEW = (
 class Background:
     """The failures of a service's loops: each pass of a loop runs in `guard`, which catches them.
 
-    A loop that fails goes on with its next pass. `/health` tells what it raised until a pass succeeds,
-    the metrics count it, and the first of a run of equal failures is written to standard error.
+    A loop that fails goes on with its next pass. `/health` tells what it raised until a pass succeeds
+    (`failing`, by the loop's name), the metrics count it (`failed` is told the name of the loop), and
+    the first of a run of equal failures is written to standard error.
 
-    Parameters
-    ----------
-    failed : callable
-        Told the name of a loop each time that a pass of it failed.
-
-    Attributes
-    ----------
-    failing : dict of str to str
-        What the last pass of a loop raised, by the loop's name.
-
-    Examples
-    --------
     >>> background = Background()
     >>> with background.guard("model watcher"):
     ...     pass

@@ -29,29 +29,16 @@ class Overloaded(RecsysError):
 
 @dataclass(eq=False, slots=True)
 class Job:
-    """One request's computation.
+    """One request's computation."""
 
-    Attributes
-    ----------
-    kind : str
-        Requests of one kind take about equally long.
-    group : hashable or None
-        Jobs of one group can be computed in one call; None is alone.
-    compute : callable
-        From the arguments of several jobs to as many results.
-    argument
-    answer : Future
-        Of the event loop.
-    expected : float
-        Seconds of a processor that it is expected to take: those of the clock would grow with the load,
-        and fewer would be taken the more there are.
-    """
-
-    kind: str
-    group: Hashable
+    kind: str  # requests of one kind take about equally long
+    group: Hashable  # jobs of one group can be computed in one call; None is alone
+    # from the arguments of several jobs to as many results
     compute: Callable[[Sequence[Any]], Sequence[Any]]
     argument: Any
-    answer: asyncio.Future[Any]
+    answer: asyncio.Future[Any]  # of the event loop
+    # seconds of a processor: those of the clock would grow with the load, and fewer would be taken the
+    # more there are
     expected: float
 
 
@@ -70,27 +57,14 @@ class Computing:
     What waits is counted when it arrives, in requests and in seconds. A request that would wait longer
     than `short_wait`, and longer than `PATIENCE` times what its kind takes, is refused at once: under
     any load those that are taken are answered soon, and the others know soon that they are not. What is
-    computed together may wait for `GROUPED_WAIT`.
+    computed together may wait for `GROUPED_WAIT`. At most `at_once` requests are computed or wait
+    (`in_flight`).
+
+    The clock of what a request takes is the thread's processor time, as the clock on the wall counts
+    others' work, too. What waits for a database takes none: pass `time.monotonic`. The background is
+    told what the loops of the threads raised.
 
     All but `_work` runs in the event loop's thread.
-
-    Parameters
-    ----------
-    threads : int ≥ 1
-    at_once : int ≥ 1
-        Requests that are computed or wait, at most.
-    short_wait : float
-        Seconds that any request may wait.
-    clock : callable
-        Of what a request takes: the thread's processor time, as the clock on the wall counts others'
-        work, too. What waits for a database takes none: pass `time.monotonic`.
-    background : Background, optional
-        Where the loops of the threads tell what they raised.
-
-    Attributes
-    ----------
-    in_flight : int
-        Requests that are computed or wait.
     """
 
     def __init__(
@@ -111,13 +85,7 @@ class Computing:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def full(self, kind: str) -> bool:
-        """Return whether another request would wait for too long.
-
-        Parameters
-        ----------
-        kind : str
-            Of the request, or what its kind begins with, as long as no more is known of it.
-        """
+        """Return whether another request of a kind, or of all that begin so, would wait too long."""
         if self.in_flight >= self.at_once:
             return True
         own = max((t for k, t in self._taken.items() if k.startswith(kind)), default=FIRST_TAKES)
@@ -127,13 +95,7 @@ class Computing:
         return self._seconds > max(wait, PATIENCE * own)
 
     async def one(self, kind: str, compute: Callable[..., Any], *arguments: Any) -> Any:
-        """Return the result of a function that is called in a thread.
-
-        Raises
-        ------
-        Overloaded
-            If it would wait for too long.
-        """
+        """Return the result of a function called in a thread; `Overloaded` if it would wait too long."""
         return await self._run(kind, None, _alone, (compute, arguments))
 
     async def together(
@@ -145,18 +107,8 @@ class Computing:
     ) -> Any:
         """Return a function's result for one of its arguments; those of a group that wait share a call.
 
-        Parameters
-        ----------
-        kind : str
-        group : hashable
-            Equal for jobs that `compute` can take in one call.
-        compute : callable
-            From arguments to as many results.
-        argument
-
-        Raises
-        ------
-        Overloaded
+        `compute` returns as many results as it is given arguments of one group. `Overloaded` as of
+        `one`.
         """
         self._grouped.add(kind)
         return await self._run(kind, group, compute, argument)

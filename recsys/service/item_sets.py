@@ -27,21 +27,9 @@ class ItemSets:
     """Named sets of item ids, one JSON file a set, which several processes of a service share.
 
     A file is written atomically. Each request that names a set checks its file, so that a set uploaded
-    to one process is at once used by the others.
+    to one process is at once used by the others. Without a folder, sets are in a temporary one, which
+    `close` removes, or the end of this object.
 
-    Parameters
-    ----------
-    folder : path, optional
-        Where sets are kept; made if it is absent. When not given, a temporary folder, which `close`
-        removes, or the end of this object.
-
-    Raises
-    ------
-    InputError
-        If the folder cannot be made.
-
-    Examples
-    --------
     >>> sets = ItemSets()
     >>> sets.put("stock", ["b", "a", "b"])
     2
@@ -75,13 +63,7 @@ class ItemSets:
             self._finalizer()
 
     def put(self, name: str, items: Sequence[str]) -> int:
-        """Store a set, replacing one of the same name; return its number of different ids.
-
-        Raises
-        ------
-        InputError
-            If the name is not allowed, there are `MOST_SETS` others, or the file cannot be written.
-        """
+        """Store a set, replacing one of the same name; return its number of different ids."""
         path = self._path(name)
         if not path.exists() and sum(1 for _ in self.folder.glob(f"*{ENDING}")) >= MOST_SETS:
             raise InputError(f"there are {MOST_SETS} item sets: delete one first")
@@ -91,13 +73,7 @@ class ItemSets:
         return len(different)
 
     def read(self, name: str) -> list[str]:
-        """Return the ids of a set.
-
-        Raises
-        ------
-        HTTPException, InputError
-            If there is no such set; if its file cannot be read.
-        """
+        """Return the ids of a set."""
         try:
             return msgspec.json.decode(self._path(name).read_bytes(), type=list[str])
         except FileNotFoundError:
@@ -106,12 +82,7 @@ class ItemSets:
             raise InputError(f"item set {name!r} cannot be read: upload it again") from None
 
     def state(self, name: str) -> FileState:
-        """Return the state of a set's file, which changes when the set is replaced.
-
-        Raises
-        ------
-        HTTPException, InputError
-        """
+        """Return the state of a set's file, which changes when the set is replaced."""
         path = self._path(name)
         try:
             return file_state(path)
@@ -121,12 +92,7 @@ class ItemSets:
             raise unknown(name) from None
 
     def delete(self, name: str) -> None:
-        """Remove a set.
-
-        Raises
-        ------
-        HTTPException, InputError
-        """
+        """Remove a set."""
         try:
             self._path(name).unlink()
         except FileNotFoundError:

@@ -39,13 +39,7 @@ class FileState(NamedTuple):
 
 
 def file_state(path: Path) -> FileState:
-    """Return the state of a file.
-
-    Raises
-    ------
-    InputError
-        If it cannot be looked at.
-    """
+    """Return the state of a file."""
     try:
         about = path.stat()
     except OSError as error:
@@ -55,20 +49,11 @@ def file_state(path: Path) -> FileState:
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model package and what requests need of it. It never changes: a newer one replaces it.
-
-    Attributes
-    ----------
-    package : ModelPackage
-    state : FileState
-        Of the file it was read from.
-    applied : int
-        Position of the last event that is in it; 0 for what the file alone holds.
-    """
+    """A model package and what requests need of it. It never changes: a newer one replaces it."""
 
     package: ModelPackage
-    state: FileState
-    applied: int = 0
+    state: FileState  # of the file it was read from
+    applied: int = 0  # position of the last event in it; 0 for what the file alone holds
 
     @cached_property
     def attributes(self) -> Attributes:
@@ -110,29 +95,17 @@ def load(path: str | Path, mapped: bool = False) -> LoadedModel:
 
     The file is opened once. Its head, and the sizes that the head declares, are compared with the size
     of the file before memory is allocated or anything else is read. Nothing is copied: a mapped file
-    stays as it was when another file is renamed to this path.
-
-    Parameters
-    ----------
-    path : path
-    mapped : bool
-        Leave the arrays in the file, where processes share them.
-
-    Raises
-    ------
-    ModelFileError
+    stays as it was when another file is renamed to this path. Mapped arrays stay in the file, where
+    processes share them.
     """
     before = file_state(Path(path))
     return prepared(load_package(path, mapped=mapped), before)
 
 
 def prepared(package: ModelPackage, state: FileState, applied: int = 0) -> LoadedModel:
-    """Return a model package ready to serve: the code of requests is compiled, what they read is made.
+    """Return a package ready to serve: the code of requests is compiled, what they read is made.
 
-    Raises
-    ------
-    ModelFileError
-        If its scores are no numbers, which a checksum cannot tell: no JSON holds them.
+    Scores that are no numbers are refused, which a checksum cannot tell: no JSON holds them.
     """
     loaded = LoadedModel(package, state, applied)
     first = package.profile(user=str(package.user_ids[0]))
@@ -154,23 +127,8 @@ class ModelStore:
     which then replaces the model. The net change of a series of events does not depend on how much of it
     was applied before. So a file, old or new, is brought up to date from the first event on.
 
-    Attributes
-    ----------
-    path : Path
-    every : float
-        Seconds between two looks at the file.
-    events : EventDatabase, optional
-    mapped : bool
-        Leave the arrays in the file, where processes share them.
-    background : Background
-        Where the loops of the threads tell what they raised.
-    loading : str or None
-        What is being loaded, if anything is.
-    current : LoadedModel
-    reloads : int
-        Newer files taken.
-    kept : int
-        Position of the last event in the database.
+    The file is looked at `every` so many seconds; `loading` says what is being loaded, `reloads` how
+    many newer files were taken, `kept` where the last event in the database is.
     """
 
     path: Path
@@ -238,13 +196,7 @@ class ModelStore:
         return self._refused or self._waiting
 
     def keep(self, key: str, events: Sequence[Event]) -> bool:
-        """Keep a batch of events in the database; return whether it is new. Applied a little later.
-
-        Raises
-        ------
-        InputError, DatabaseError
-            As `EventDatabase.append`.
-        """
+        """Keep a batch of events in the database; return whether it is new. Applied a little later."""
         assert self.events is not None
         position = self.events.append(key, events)
         if position is None:

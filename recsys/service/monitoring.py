@@ -11,23 +11,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 BUCKETS = (
-    0.001,
-    0.0025,
-    0.005,
-    0.01,
-    0.025,
-    0.05,
-    0.075,
-    0.1,
-    0.25,
-    0.5,
-    0.75,
-    1.0,
-    2.5,
-    5.0,
-    7.5,
-    10.0,
-)
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0,
+)  # fmt: skip
 SHARED = "PROMETHEUS_MULTIPROC_DIR"  # names the folder where several processes count together
 
 
@@ -37,11 +22,6 @@ class Monitoring:
     Names, labels and units of the requests are those of OpenTelemetry's conventions for HTTP. Each
     application has a registry of its own, so that several in one process count apart; processes that
     serve one port count together.
-
-    Attributes
-    ----------
-    in_flight : int
-        Requests that are being answered by this process.
     """
 
     def __init__(self) -> None:

@@ -101,22 +101,13 @@ async def body_of(kind: type[Body], request: Request) -> Body:
     """Return the body of a request.
 
     A body of another type than JSON is refused: pages of other origins may send those without asking.
-
-    Raises
-    ------
-    InputError
     """
     check_media_type(request)
     return decoded(kind, await request.body())
 
 
 def check_media_type(request: Request) -> None:
-    """Refuse a body of another type than JSON.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse a body of another type than JSON."""
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if not (
         media == "application/json" or (media.startswith("application/") and media.endswith("+json"))
@@ -276,10 +267,6 @@ def keep(models: ModelStore, batch: str, items: list[EventItem]) -> bool:
     """Check a batch of events and keep it; return whether it is new.
 
     In a thread, as ten thousand events take longer to check than the event loop may be held.
-
-    Raises
-    ------
-    InputError, DatabaseError
     """
     package = models.current.package
     package.check_events()
@@ -297,12 +284,7 @@ def keep(models: ModelStore, batch: str, items: list[EventItem]) -> bool:
 
 
 def storable(what: str, name: str) -> None:
-    """Refuse what databases do not take as text.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse what databases do not take as text."""
     if "\0" in name:
         raise InputError(f"{what}: an id holds a character that no text has")
 

@@ -39,13 +39,7 @@ Time = Annotated[
 
 
 def valid_time(where: str, given: float | str) -> float | str:
-    """Return a point in time as it was given; it is parsed where the unit of the data is known.
-
-    Raises
-    ------
-    InputError
-        That names the field.
-    """
+    """Return a point in time as it was given; it is parsed where the unit of the data is known."""
     try:
         moment("time", given)
     except InputError as error:
@@ -98,13 +92,7 @@ class ProfileRequest(Struct, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def times_liked(self) -> list[float | str] | None:
-        """When they were liked; None where only the order is known.
-
-        Raises
-        ------
-        InputError
-            If there are times for some of them only, or one is no point in time.
-        """
+        """When they were liked; None where only the order is known."""
         history = self.history or ()
         times = [
             valid_time(f"history.{k}.time", one.time)
@@ -342,13 +330,7 @@ def request_schemas() -> dict[str, Any]:
 
 
 def decoded(kind: type[Body], body: bytes) -> Body:
-    """Return the body of a request.
-
-    Raises
-    ------
-    InputError
-        That names the first field that is wrong, and what it should be. What was sent is not repeated.
-    """
+    """Return the body of a request."""
     try:
         return _DECODERS[kind].decode(body)
     except msgspec.ValidationError as error:
@@ -358,12 +340,7 @@ def decoded(kind: type[Body], body: bytes) -> Body:
 
 
 def converted(kind: type[Body], **given: Any) -> Body:
-    """Return a request from the parameters of a path and a query.
-
-    Raises
-    ------
-    InputError
-    """
+    """Return a request from the parameters of a path and a query."""
     try:
         return msgspec.convert(given, kind)
     except msgspec.ValidationError as error:

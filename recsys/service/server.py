@@ -39,31 +39,15 @@ LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 @dataclass(frozen=True)
 class Listening:
-    """Address and options of a service.
-
-    Attributes
-    ----------
-    host, port : str, int
-        0 is any free port.
-    uds : str, optional
-        A Unix domain socket instead.
-    workers : int
-        Processes.
-    connections : int
-        Open at once, of each process.
-    proxy : str, optional
-        Addresses, with commas, of proxies whose X-Forwarded-For says who asks.
-    options : dict
-        Of `create_app`.
-    """
+    """Address and options of a service."""
 
     host: str = "127.0.0.1"
-    port: int = 8000
-    uds: str | None = None
-    workers: int = 1
-    connections: int = 1000
-    proxy: str | None = None
-    options: dict[str, Any] = field(default_factory=dict)
+    port: int = 8000  # 0 is any free one
+    uds: str | None = None  # a Unix domain socket instead
+    workers: int = 1  # processes
+    connections: int = 1000  # open at once, of each process
+    proxy: str | None = None  # addresses, with commas, of proxies whose X-Forwarded-For says who asks
+    options: dict[str, Any] = field(default_factory=dict)  # of `create_app`
 
 
 def listen(where: Listening) -> socket.socket:
@@ -72,11 +56,6 @@ def listen(where: Listening) -> socket.socket:
     Uvicorn binds sockets itself, but ends the process where it cannot, takes a Unix socket away from a
     service that is alive, and does not tell asyncio that its sockets are TCP, which then leaves Nagle's
     delays of 40 ms on.
-
-    Raises
-    ------
-    InputError
-        If the address cannot be listened on.
     """
     if where.uds is not None:
         return _unix(where.uds)
@@ -125,17 +104,11 @@ def address(where: Listening, listener: socket.socket) -> str:
 
 
 def allowed_hosts(where: Listening, given: str | None) -> list[str] | None:
-    """Return the names that requests may give in Host; None is any.
+    """Return the names that requests may give in Host, from names with commas; None is any.
 
     A web page may let its own name resolve to 127.0.0.1 and read what the browser gets from there (DNS
     rebinding); the name in Host is still its own. So a service on a loopback address takes loopback
     names only, unless it is behind a proxy, which passes other names on.
-
-    Parameters
-    ----------
-    where : Listening
-    given : str, optional
-        Names with commas, where the user chose them.
     """
     if given is not None:
         names = [name.strip() for name in given.split(",")]
@@ -175,20 +148,9 @@ def settings(app: Any, where: Listening, *, factory: bool = False) -> uvicorn.Co
 
 
 def run(model: str, where: Listening, starting: Callable[[], None] = lambda: None) -> int:
-    """Serve a model until SIGTERM or SIGINT, and return the exit code.
+    """Serve a model file until SIGTERM or SIGINT, and return the exit code.
 
-    Parameters
-    ----------
-    model : str
-        Path of the file.
-    where : Listening
-    starting : callable
-        Called when the model is read, before the server takes signals for itself.
-
-    Raises
-    ------
-    ModelFileError, InputError, DatabaseError
-        As `create_app`; also if the address cannot be listened on.
+    `starting` is called when the model is read, before the server takes signals for itself.
     """
     listener = listen(where)
     own = os.stat(where.uds).st_ino if where.uds is not None else 0

@@ -24,13 +24,7 @@ STRETCH = 1 << 24  # bytes a call writes
 
 
 def check_target(path: str | os.PathLike[str]) -> None:
-    """Refuse at once what `replacing` would refuse in the end.
-
-    Raises
-    ------
-    InputError
-        If `path` is a folder, a device or pipe, or in a folder that is absent or cannot be written.
-    """
+    """Refuse at once what `replacing` would refuse in the end."""
     try:
         if _is_stream(path):
             return
@@ -58,22 +52,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Any]:
     A crash leaves the old file or the new one: the new one is written beside it under a temporary
     name, flushed to disk and renamed. A link is followed. A new file has the mode that the umask gives,
     one that replaces another has that one's mode. Standard output and /dev/null get the content in the
-    end.
+    end; BrokenPipeError is raised where the reader of standard output has gone.
 
-    Parameters
-    ----------
-    path : path
-        Of a regular file, or of none yet, in a folder that exists.
-
-    Raises
-    ------
-    InputError
-        If it is no regular file or cannot be written; an old file is then unchanged.
-    BrokenPipeError
-        If it is standard output and its reader has gone.
-
-    Examples
-    --------
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "list.csv")
@@ -118,13 +98,6 @@ def create(path: str | os.PathLike[str], content: bytes) -> bool:
 
     Of several calls at once one does.
 
-    Raises
-    ------
-    InputError
-        If it cannot be written.
-
-    Examples
-    --------
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "job.json")
@@ -150,13 +123,7 @@ def create(path: str | os.PathLike[str], content: bytes) -> bool:
 
 
 def sweep_folder(folder: Path) -> None:
-    """Remove temporary files in a folder that have not been written to for a day.
-
-    Raises
-    ------
-    InputError
-        If the folder cannot be read.
-    """
+    """Remove temporary files in a folder that have not been written to for a day."""
     try:
         for entry in os.scandir(folder):
             if entry.name.startswith(".") and entry.name.endswith(TEMPORARY):
@@ -184,12 +151,7 @@ def _temporary(folder: Path) -> str:
 def _is_stream(path: str | os.PathLike[str]) -> bool:
     """Return whether a path is standard output or /dev/null, which are written to as they are.
 
-    Raises
-    ------
-    InputError
-        If there is anything else but a regular file, or nothing.
-    OSError
-        If that cannot be found out, as in a loop of links.
+    OSError is raised where that cannot be found out, as in a loop of links.
     """
     if "\0" in os.fspath(path):
         raise InputError(f"{str(path)[:60]!r} is no name of a file: it holds a NUL")

@@ -18,21 +18,12 @@ LONGEST = 300  # characters of a reason
 class Dropped(NamedTuple):
     """Why a candidate is left out.
 
-    Attributes
-    ----------
-    reason : str
-        One line.
-    wrong_input : bool
-        Whether it was an InputError: what was asked for cannot be done with these data.
-
-    Examples
-    --------
     >>> attempt(lambda: 1 / 0)
     Dropped(reason='ZeroDivisionError: division by zero', wrong_input=False)
     """
 
-    reason: str
-    wrong_input: bool
+    reason: str  # one line
+    wrong_input: bool  # an InputError: what was asked for cannot be done with these data
 
 
 def attempt(work: Callable[[], T]) -> T | Dropped:
@@ -73,20 +64,8 @@ def why(error: Exception) -> str:
 def check_some_left(what: str, labels: Collection[str], failed: Mapping[str, Dropped]) -> None:
     """Raise one error that lists every reason, if each candidate has failed.
 
-    Parameters
-    ----------
-    what : str
-        What none of them is or could do, as "no model could be evaluated".
-    labels : collection of str
-        Of all candidates.
-    failed : mapping of str to Dropped
-
-    Raises
-    ------
-    InputError
-        If all were refused for what was asked.
-    FitError
-        If one failed for another reason.
+    It is an InputError if all were refused for what was asked, else a FitError. `what` says what none of
+    the labels is or could do, as "no model could be evaluated".
     """
     if len(failed) < len(labels):
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from recsys.errors import InputError
+from recsys.errors import InputError, first_line
 from recsys.utils.extras import install_hint
 
 __all__ = ["SUCH_AS", "engine_of", "reason", "sqlalchemy_for"]
@@ -13,13 +13,7 @@ SUCH_AS = "sqlite:///events.db or postgresql://user@host/name"
 
 
 def sqlalchemy_for(what: str) -> Any:
-    """Return SQLAlchemy, which is optional.
-
-    Raises
-    ------
-    InputError
-        If it is not installed.
-    """
+    """Return SQLAlchemy, which is optional."""
     try:
         import sqlalchemy
     except ImportError:
@@ -28,19 +22,7 @@ def sqlalchemy_for(what: str) -> Any:
 
 
 def engine_of(sa: Any, where: Any) -> tuple[Any, str]:
-    """Return the engine of a URL, and the URL without its password.
-
-    Parameters
-    ----------
-    sa : module
-        SQLAlchemy.
-    where : str or sqlalchemy.URL
-
-    Raises
-    ------
-    InputError
-        If the URL is none, or its driver is not installed.
-    """
+    """Return the engine of a URL, by the module SQLAlchemy, and the URL without its password."""
     try:
         url = sa.make_url(where)
     except sa.exc.ArgumentError:
@@ -56,4 +38,4 @@ def engine_of(sa: Any, where: Any) -> tuple[Any, str]:
 
 def reason(error: Any) -> str:
     """Return the driver's message, in a line of 200 characters at most."""
-    return str(getattr(error, "orig", None) or error).split("\n")[0][:200]
+    return first_line(getattr(error, "orig", None) or error, 200)

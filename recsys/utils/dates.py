@@ -23,8 +23,6 @@ ACCEPTED = "a number or an ISO date such as 2024-01-31 or 2024-01-31T18:05"
 def iso_seconds(text: str) -> float:
     """Return an ISO date or datetime as seconds since 1970, UTC without a zone; NaN for other text.
 
-    Examples
-    --------
     >>> iso_seconds("1970-01-02"), iso_seconds("1970-01-01T02:00+02:00"), iso_seconds("31/12/2020")
     (86400.0, 0.0, nan)
     """
@@ -38,8 +36,6 @@ def iso_seconds(text: str) -> float:
 def number_of(text: str) -> float:
     """Return text as a finite number, NaN for other text (and for 1_000, which Python takes).
 
-    Examples
-    --------
     >>> number_of("12.5"), number_of("1e400"), number_of("1_000")
     (12.5, nan, nan)
     """
@@ -51,24 +47,10 @@ def number_of(text: str) -> float:
 
 
 def moment(what: str, given: Any, *, early: bool = False) -> float:
-    """Return a point in time as a number, of at least 0 if not early.
+    """Return a point in time as a number, of at least 0 if not `early`, as dates before 1970 are.
 
-    Parameters
-    ----------
-    what : str
-        What messages call it.
-    given : number, str, date or datetime
-        A number in the data's unit, also as text, or an ISO date or datetime.
-    early : bool
-        Whether it may be below 0, as dates before 1970 are.
+    It is given as a number in the data's unit, also as text, or as an ISO date or datetime.
 
-    Raises
-    ------
-    InputError
-        If it is neither, not finite, or below 0 and not early.
-
-    Examples
-    --------
     >>> moment("as of", "1970-01-02T00:00:30"), moment("as of", 30)
     (86430.0, 30.0)
     """
@@ -100,8 +82,6 @@ def moment(what: str, given: Any, *, early: bool = False) -> float:
 def dated(times: ArrayLike) -> bool:
     """Return whether all known times (those above 0) can be seconds since 1970, in 1973…2099.
 
-    Examples
-    --------
     >>> dated([0.0, 875_071_561.0]), dated([1.0, 2.0]), dated([0.0])
     (True, False, False)
     """
@@ -113,8 +93,6 @@ def dated(times: ArrayLike) -> bool:
 def day_of(seconds: ArrayLike) -> NDArray[np.int64]:
     """Return the number of the calendar day, from 1970 in UTC.
 
-    Examples
-    --------
     >>> day_of([86_399.0, 86_400.0])
     array([0, 1])
     """
@@ -124,8 +102,6 @@ def day_of(seconds: ArrayLike) -> NDArray[np.int64]:
 def date_text(seconds: float) -> str:
     """Return the calendar day in UTC, with the time of day where that is not midnight.
 
-    Examples
-    --------
     >>> date_text(875_059_200.0), date_text(875_071_561.0)
     ('1997-09-24', '1997-09-24 03:26')
     """

@@ -20,23 +20,11 @@ HEADING = re.compile(rf"^({'|'.join(SECTIONS)})\n-+\n", re.MULTILINE)
 
 
 def documented(cls: type[T]) -> type[T]:
-    """Complete a dataclass' docstring with what its bases say of its parameters and attributes.
+    """Complete a dataclass' numpydoc docstring with what its bases say of its parameters and attributes.
 
     An entry of the class itself stands before those of its bases, and in the place of what they say of
-    the same name. A parameter's default is added to its type.
+    the same name. A parameter's default is added to its type. A parameter must be described somewhere.
 
-    Parameters
-    ----------
-    cls : type
-        A dataclass with a numpydoc docstring.
-
-    Raises
-    ------
-    TypeError
-        If a parameter is described nowhere.
-
-    Examples
-    --------
     >>> @dataclasses.dataclass
     ... class Base:
     ...     '''Has a rank.

@@ -13,19 +13,10 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r", "\0")  # what a spreadsheet takes for
 
 
 def csv_text(columns: Sequence[str] | None, rows: Iterable[Sequence[object]], raw: bool = False) -> str:
-    r"""Return CSV, without a header if columns is None.
+    r"""Return CSV, without a header if columns is None; floats have nine digits.
 
     Text that a spreadsheet would run as a formula gets an apostrophe, unless raw.
 
-    Parameters
-    ----------
-    columns : sequence of str, or None
-    rows : iterable of sequences
-        Floats are written with nine digits.
-    raw : bool
-
-    Examples
-    --------
     >>> csv_text(("title", "score"), [("=1+1", 0.25)])
     "title,score\n'=1+1,0.25\n"
     """
@@ -43,8 +34,6 @@ def csv_text(columns: Sequence[str] | None, rows: Iterable[Sequence[object]], ra
 def json_text(value: Any) -> str:
     """Return indented JSON with a line end; NaN and infinity become null.
 
-    Examples
-    --------
     >>> print(json_text({"auc": float("nan")}), end="")
     {
       "auc": null

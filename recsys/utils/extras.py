@@ -13,8 +13,6 @@ def install_hint(extra: str) -> str:
 
     In a clone it names the clone, otherwise the wheel: recsys-cpu is on no public index.
 
-    Examples
-    --------
     >>> install_hint("app").startswith("pip install '")
     True
     """

@@ -26,12 +26,6 @@ INDEX_ARRAYS = ("indptr", "indices", "row", "col", "offsets")
 def native(X: Any) -> Any:
     """Return an array or a sparse matrix in native byte order: itself, where it is that or neither.
 
-    Parameters
-    ----------
-    X : array, sparse matrix or any object
-
-    Examples
-    --------
     >>> import numpy as np
     >>> native(np.array([1.0, 2.0], dtype=">f8")).dtype.isnative
     True
@@ -52,24 +46,9 @@ def native(X: Any) -> Any:
 def checked_rows(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
     """Return the result of scikit-learn's `validate_data`, with a sparse X in canonical form.
 
-    Parameters
-    ----------
-    estimator : BaseEstimator
-    X : (rows, features) array or sparse matrix
-        Never changed: a CSR matrix whose rows are not sorted, or hold a feature twice, is copied, and
-        entries of one feature are summed.
-    y : (rows,), optional
-    **options
-        Of `validate_data`.
-
-    Returns
-    -------
-    X or (X, y)
-
-    Raises
-    ------
-    ValueError
-        As `validate_data`: its messages are those that scikit-learn's checks ask for.
+    X is never changed: a CSR matrix whose rows are not sorted, or hold a feature twice, is copied, and
+    entries of one feature are summed. Errors are those of `validate_data`: its messages are what
+    scikit-learn's checks ask for.
     """
     from sklearn.utils.validation import validate_data  # late: it takes most of a second to import
 
@@ -93,13 +72,7 @@ def _canonical(X: Any) -> Any:
 
 
 def as_array(name: str, given: Any) -> NDArray[Any]:
-    """Return an array from an array or nested lists, in native byte order.
-
-    Raises
-    ------
-    InputError
-        If it makes none, as of lists of unequal lengths.
-    """
+    """Return an array from an array or nested lists, in native byte order."""
     try:
         return np.asarray(native(np.asarray(given)))
     except ValueError:
@@ -109,13 +82,7 @@ def as_array(name: str, given: Any) -> NDArray[Any]:
 
 
 def as_labels(name: str, given: Any) -> NDArray[Any]:
-    """Return class labels, one a row, that can be compared and ordered; their shape is not checked.
-
-    Raises
-    ------
-    InputError
-        If they are no array, or of types without a common order.
-    """
+    """Return class labels, one a row, that can be compared and ordered; their shape is not checked."""
     labels = as_array(name, given)
     try:
         np.sort(labels, axis=None)
@@ -127,25 +94,8 @@ def as_labels(name: str, given: Any) -> NDArray[Any]:
 
 
 def real_array(name: str, given: Any, ndim: int | None = None, *, finite: bool = False) -> NDArray[Any]:
-    """Return an array of real numbers as native float64.
+    """Return an array of real numbers as native float64, finite and of `ndim` dimensions where asked.
 
-    Parameters
-    ----------
-    name : str
-        What messages call it.
-    given : array-like
-    ndim : int, optional
-        The number of dimensions it must have.
-    finite : bool
-        Whether NaN and infinity are refused.
-
-    Raises
-    ------
-    InputError
-        If it holds anything but real numbers, or has another number of dimensions.
-
-    Examples
-    --------
     >>> real_array("q", [1, 2])
     array([1., 2.])
     """
@@ -166,23 +116,8 @@ def real_array(name: str, given: Any, ndim: int | None = None, *, finite: bool =
 
 
 def check_sample_weight(given: Any, rows: int, what: str = "rows") -> NDArray[np.float64]:
-    """Return the weights of rows as float64, (rows,).
+    """Return the weights of rows as float64, (rows,): finite, at least 0, not all 0, of a finite sum.
 
-    Parameters
-    ----------
-    given : array-like
-    rows : int
-    what : str
-        What messages call the rows.
-
-    Raises
-    ------
-    InputError
-        If they are not one number for each row, finite and of at least 0, all are 0, or their sum
-        overflows.
-
-    Examples
-    --------
     >>> check_sample_weight([1, 0, 2], 3)
     array([1., 0., 2.])
     """
@@ -206,12 +141,6 @@ def check_sample_weight(given: Any, rows: int, what: str = "rows") -> NDArray[np
 def relative_weights(weights: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
     """Return weights above 0 scaled to a mean of 1; None where all are alike, as without weights.
 
-    Parameters
-    ----------
-    weights : (rows,) float64, optional
-
-    Examples
-    --------
     >>> import numpy as np
     >>> relative_weights(np.array([1.0, 3.0])), relative_weights(np.array([2.0, 2.0]))
     (array([0.5, 1.5]), None)

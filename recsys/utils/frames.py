@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from recsys.errors import InputError
+from recsys.errors import InputError, first_line
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -16,19 +16,7 @@ KINDS = ("pandas", "polars", "pyarrow")
 
 
 def wrapped(what: str, table: Any) -> nw.DataFrame[Any]:
-    """Return a table behind the one interface that all kinds share; lazy ones are computed.
-
-    Parameters
-    ----------
-    what : str
-        What messages call it.
-    table : pandas, polars or pyarrow table, or another one that narwhals knows
-
-    Raises
-    ------
-    InputError
-        If it is no table.
-    """
+    """Return a table behind the one interface that all kinds share; lazy ones are computed."""
     import narwhals as nw
 
     try:
@@ -38,8 +26,7 @@ def wrapped(what: str, table: Any) -> nw.DataFrame[Any]:
             f"{what} must be a table of pandas, polars or pyarrow, not {type(table).__name__}"
         ) from None
     except (ValueError, NotImplementedError) as error:  # a column twice, columns in levels
-        told = str(error).split("\n")[0][:120]
-        raise InputError(f"{what}: this table cannot be read: {told}") from None
+        raise InputError(f"{what}: this table cannot be read: {first_line(error)}") from None
     return found.collect() if isinstance(found, nw.LazyFrame) else found
 
 
@@ -69,22 +56,10 @@ def make(
     kind: str = "pandas",
     types: Mapping[str, type] | None = None,
 ) -> Any:
-    """Return a table of columns of equal lengths.
+    """Return a table ("pandas", "polars" or "pyarrow") of columns of equal lengths.
 
-    Parameters
-    ----------
-    columns : mapping of str to sequence
-    kind : "pandas", "polars" or "pyarrow"
-    types : mapping of str to str, int or float, optional
-        Of columns, where an empty one does not tell.
+    `types` (str, int or float) are those of columns that are empty, which do not tell.
 
-    Raises
-    ------
-    InputError
-        If the kind is another, or not installed.
-
-    Examples
-    --------
     >>> make({"item": ["tea", "milk"], "score": [2.0, 1.0]})
        item  score
     0   tea    2.0

@@ -33,22 +33,9 @@ def leading_singular(
 ) -> tuple[Array, Array, Array]:
     """Return the leading singular vectors and values, U, s and Vᵀ, by scikit-learn's randomized SVD.
 
-    Parameters
-    ----------
-    A : (n, m) array or sparse matrix, float32 or float64
-    rank : int ≥ 1
-    passes, seed, oversamples, flip_sign
-        `n_iter`, `random_state`, `n_oversamples` and `flip_sign` of `randomized_svd`.
-
-    Raises
-    ------
-    FitError
-        If no routine converges.
-
-    Notes
-    -----
-    Where it does not converge: in float64; by QR iterations (gesvd) in float64; from the eigenvectors of
-    the Gram matrix of the shorter side.
+    A is (n, m), an array or sparse matrix of float32 or float64. Where the SVD does not converge: in
+    float64; by QR iterations (gesvd) in float64; from the eigenvectors of the Gram matrix of the shorter
+    side; else FitError.
     """
     from sklearn.utils.extmath import randomized_svd  # late: it takes half a second
 
@@ -68,13 +55,7 @@ def leading_singular(
 
 
 def symmetric_eigen(A: Array) -> tuple[Array, Array]:
-    """Return the eigenvalues of a symmetric matrix, ascending, and its eigenvectors as columns.
-
-    Raises
-    ------
-    FitError
-        If no routine converges.
-    """
+    """Return the eigenvalues of a symmetric matrix, ascending, and its eigenvectors as columns."""
     return first_converged(
         "an eigendecomposition did not converge: scale the features, or raise the regularization",
         [
@@ -121,11 +102,6 @@ def solve_positive(A: Array, b: Array) -> Array:
     """Return A⁻¹b of a positive definite matrix by its Cholesky factor.
 
     Where rounding has left it without one, what its eigenvectors give: the shortest solution.
-
-    Raises
-    ------
-    FitError
-        If no routine ends in numbers.
     """
     return first_converged(
         "a linear system has no solution: raise the regularization, or scale the features",
@@ -145,13 +121,7 @@ def solve_symmetric(A: Array, b: Array) -> Array:
 
 
 def least_squares(A: Array, b: Array) -> Array:
-    """Return the shortest x of least ‖Ax − b‖, (m,).
-
-    Raises
-    ------
-    FitError
-        If no routine converges.
-    """
+    """Return the shortest x of least ‖Ax − b‖, (m,)."""
     return first_converged(
         "a least-squares problem has no solution: raise the regularization",
         [
@@ -163,18 +133,9 @@ def least_squares(A: Array, b: Array) -> Array:
 
 
 def first_converged(advice: str, ways: Sequence[Callable[[], Any]]) -> Any:
-    """Return the result of the first method that converges to finite numbers.
+    """Return the result of the first method that converges to finite numbers; FitError if none does.
 
-    Parameters
-    ----------
-    advice : str
-        What the error says if none does.
-    ways : list of callables
-        Each returns an array, a number or a tuple of arrays.
-
-    Raises
-    ------
-    FitError
+    It is an array, a number or a tuple of arrays. `advice` is what the error says.
     """
     for way in ways:
         try:

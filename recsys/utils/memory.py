@@ -30,8 +30,6 @@ def free_memory() -> int:
 def size_text(size: float) -> str:
     """Return a number of bytes in the largest unit of which there is one, up to GB.
 
-    Examples
-    --------
     >>> size_text(36_000_000), size_text(4 * 20_000**2), size_text(999)
     ('36.0 MB', '1.6 GB', '999 bytes')
     """
@@ -42,13 +40,7 @@ def size_text(size: float) -> str:
 
 
 def check_memory(need: int, what: str, budget: int | None = None, remedy: str = WITHOUT_PAIRS) -> None:
-    """Refuse before allocating what does not fit in a budget, or in what is free.
-
-    Raises
-    ------
-    InputError
-        With the bytes needed, the budget or the bytes free, and what to do.
-    """
+    """Refuse before allocating what does not fit in a budget, or in what is free."""
     if budget is None:
         free = free_memory()
         if need > free:
@@ -58,33 +50,20 @@ def check_memory(need: int, what: str, budget: int | None = None, remedy: str = 
 
 
 def check_fits(entries: float, what: str, remedy: str) -> None:
-    """Refuse a float64 array for which memory is not free.
-
-    Raises
-    ------
-    InputError
-        With the bytes needed, the bytes free, and what to do.
-    """
+    """Refuse a float64 array for which memory is not free."""
     need, free = 8.0 * entries, free_memory()
     if need > free:
         raise InputError(f"{what} need {size_text(need)} and {size_text(free)} are free: {remedy}")
 
 
 def parse_memory(given: Any) -> int | None:
-    """Return a budget in bytes of "4GB", "500 MB" or a number of bytes; None stays None.
-
-    Raises
-    ------
-    InputError
-        If it is none of these.
-    """
+    """Return a budget in bytes of "4GB", "500 MB" or a number of bytes; None stays None."""
     if given is None:
         return None
     if isinstance(given, int) and not isinstance(given, bool) and given > 0:
         return given
-    if isinstance(given, int):
-        raise InputError(f"memory must be a size such as 4GB or 500MB, not {given!r}")
-    found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]?b?)\s*", str(given).lower())
+    text = "" if isinstance(given, int) else str(given).lower()
+    found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]?b?)\s*", text)
     if found is None:
         raise InputError(f"memory must be a size such as 4GB or 500MB, not {given!r}")
     unit = found.group(2) if found.group(2) in UNITS else found.group(2) + "b"

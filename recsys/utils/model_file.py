@@ -54,23 +54,13 @@ Target = str | os.PathLike[str] | IO[bytes]  # a path, or a file that is open
 class Pieces:
     """An array that is written without being held: its bytes come a piece at a time.
 
-    Attributes
-    ----------
-    shape : tuple of int
-    dtype : dtype
-    parts : callable
-        Returns the pieces in order, the same each time; it is called twice, once for the checksum. They
-        add up to the array's entries.
-
-    Examples
-    --------
     >>> Pieces((4,), np.dtype(np.int32), lambda: [np.array([1, 2], np.int32)] * 2).nbytes
     16
     """
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    parts: Callable[[], Iterable[np.ndarray]]
+    parts: Callable[[], Iterable[np.ndarray]]  # the pieces in order, called twice: once for the checksum
 
     @property
     def nbytes(self) -> int:
@@ -78,13 +68,7 @@ class Pieces:
         return math.prod(self.shape) * self.dtype.itemsize
 
     def stretches(self) -> Iterator[memoryview]:
-        """Yield the bytes, a piece at a time.
-
-        Raises
-        ------
-        InputError
-            If the pieces are of another dtype, or more or fewer than the array.
-        """
+        """Yield the bytes, a piece at a time."""
         left = self.nbytes
         for part in self.parts():
             if part.dtype != self.dtype:
@@ -104,11 +88,6 @@ def write(path: Target, manifest: dict[str, Any], arrays: dict[str, Any]) -> Non
 
     An array may be given in `Pieces`: the file has the same bytes as if it were whole. To a file that is
     open the bytes are written where it stands; it is left open.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written; an old file at `path` is then untouched.
     """
     path = _target(path)
     table: dict[str, Any] = {}
@@ -190,47 +169,30 @@ def read(
     """Return manifest and arrays of a file that `write` wrote.
 
     An open file is read from where it stands to its end; it is left open. A file of object storage, by
-    its URL, is fetched first, as `recsys.utils.remote.fetched` does it.
-
-    Parameters
-    ----------
-    path : path or open file
-    mapped : bool
-        Leave the arrays in the file, where processes that read it share one copy in memory; what one
-        of them changes is its own. The file may be replaced or removed, but never be cut or written to.
-    checked : str, optional
-        The checksum that the file has to name. The caller has verified that the content fits it; it is
-        not computed again, which would read all of the file in every process.
-
-    Raises
-    ------
-    ModelFileError
-        If the file is missing, truncated, altered, of another kind or too new.
+    its URL, is fetched first, as `recsys.utils.remote.fetched` does it. With `mapped` the arrays stay in
+    the file, where processes that read it share one copy in memory; what one of them changes is its own.
+    The file may be replaced or removed, but never be cut or written to. `checked` is a checksum that the
+    file has to name and that the caller has verified; it is not computed again, which would read all of
+    the file in every process.
     """
-    path = _target(fetched(path, _whole))
-    try:
-        if isinstance(path, Path) and not path.is_file():
-            raise ModelFileError(f"{path} is not a file")
-        with path.open("rb") if isinstance(path, Path) else _reading(path) as file:
-            start = file.tell()
-            manifest, table, length = _head(path, file)
-            if checked is not None and manifest.get("sha256") != checked:
-                raise ModelFileError(f"{name_of(path)} is another file than the one that was checked")
-            arrays = {}
-            digest = _digest({k: v for k, v in manifest.items() if k != "sha256"}, table)
-            content = mapping.mapped(file.fileno()) if mapped else None
-            for name, entry in table.items():
-                if content is not None:
-                    place = start + 8 + length + entry["data_offsets"][0]
-                    arrays[name] = array = _within(content, place, entry)
-                else:
-                    arrays[name] = array = np.empty(entry["shape"], dtype=DTYPES[entry["dtype"]])
-                    if array.size and not _fill(file, array.data.cast("B")):
-                        raise ModelFileError(f"{name_of(path)} is truncated")
-                if checked is None:
-                    digest.update(array.data.cast("B") if array.size else b"")
-    except OSError as error:
-        raise ModelFileError(f"{name_of(path)} cannot be read: {error.strerror or error}") from error
+    with _opened(path) as (path, file):
+        start = file.tell()
+        manifest, table, length = _head(path, file)
+        if checked is not None and manifest.get("sha256") != checked:
+            raise ModelFileError(f"{name_of(path)} is another file than the one that was checked")
+        arrays = {}
+        digest = _digest({k: v for k, v in manifest.items() if k != "sha256"}, table)
+        content = mapping.mapped(file.fileno()) if mapped else None
+        for name, entry in table.items():
+            if content is not None:
+                place = start + 8 + length + entry["data_offsets"][0]
+                arrays[name] = array = _within(content, place, entry)
+            else:
+                arrays[name] = array = np.empty(entry["shape"], dtype=DTYPES[entry["dtype"]])
+                if array.size and not _fill(file, array.data.cast("B")):
+                    raise ModelFileError(f"{name_of(path)} is truncated")
+            if checked is None:
+                digest.update(array.data.cast("B") if array.size else b"")
     if checked is None and digest.hexdigest() != manifest.get("sha256"):
         raise ModelFileError(f"{name_of(path)} was altered: its checksum does not match its content")
     return manifest, arrays
@@ -243,31 +205,26 @@ def _whole(path: Path) -> None:
 
 @refuses
 def checksum(path: Target) -> str:
-    """Return the checksum that a file names; whether it fits the content, `read` tells.
+    """Return the checksum that a file names; whether it fits the content, `read` tells."""
+    with _opened(path) as (path, file):
+        return str(_head(path, file)[0].get("sha256"))
 
-    Raises
-    ------
-    ModelFileError
-        If the file is missing or of another kind.
-    """
-    path = _target(fetched(path, _whole))
+
+@contextlib.contextmanager
+def _opened(given: Target) -> Iterator[tuple[Any, Any]]:
+    """Yield a path, of a URL that of its copy, or an open file, and the file to read."""
+    path = _target(fetched(given, _whole))
     try:
         if isinstance(path, Path) and not path.is_file():
             raise ModelFileError(f"{path} is not a file")
         with path.open("rb") if isinstance(path, Path) else _reading(path) as file:
-            return str(_head(path, file)[0].get("sha256"))
+            yield path, file
     except OSError as error:
         raise ModelFileError(f"{name_of(path)} cannot be read: {error.strerror or error}") from error
 
 
 def head_of(save: Callable[[Any], None]) -> dict[str, Any]:
-    """Return the manifest of a file that is not kept: `save` writes it to what looks at its head.
-
-    Parameters
-    ----------
-    save : callable
-        Such as `Ranker.save`, of a file open for writing bytes.
-    """
+    """Return the manifest of a file that is not kept: `save` writes it to what looks at its head."""
     head = _Head()
     save(head)
     length = struct.unpack("<Q", head.kept[:8])[0]
@@ -299,13 +256,7 @@ def _head(path: Any, file: Any) -> tuple[dict[str, Any], dict[str, Any], int]:
 
 
 def sparse(path: Any, name: str, arrays: dict[str, np.ndarray], shape: Any) -> sp.csr_matrix:
-    """Take a CSR matrix's three arrays out of `arrays` and return it checked.
-
-    Raises
-    ------
-    ModelFileError
-        If its index arrays are not those of a canonical matrix of this shape.
-    """
+    """Take a CSR matrix's three arrays out of `arrays` and return it checked."""
     try:
         return csr(name, arrays, shape)
     except ValueError as error:
@@ -313,12 +264,7 @@ def sparse(path: Any, name: str, arrays: dict[str, np.ndarray], shape: Any) -> s
 
 
 def csr(name: str, arrays: dict[str, np.ndarray], shape: Any) -> sp.csr_matrix:
-    """Do as `sparse`, where there is no file to name.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Do as `sparse`, where there is no file to name."""
     try:
         data, indices, indptr = (arrays.pop(f"{name}.{part}") for part in ("data", "indices", "indptr"))
         rows, cols = (int(size) for size in shape)

@@ -37,15 +37,10 @@ when_compiling.append(lambda: report(COMPILING, 0.0, 1))
 
 @contextmanager
 def listening(listener: Listener | None) -> Iterator[None]:
-    """Hear the reports of what runs inside, in this thread.
+    """Hear the reports of what runs inside, in this thread, by listener(step, done, total).
 
-    Parameters
-    ----------
-    listener : callable or None
-        Called as listener(step, done, total); it may raise to stop the work. None changes nothing.
+    A listener may raise to stop the work. None changes nothing.
 
-    Examples
-    --------
     >>> heard = []
     >>> with listening(lambda step, done, total: heard.append((step, done, total))):
     ...     report("epoch", 0, 2)
@@ -64,13 +59,8 @@ def listening(listener: Listener | None) -> Iterator[None]:
 def within(step: str, done: float, total: int, part: float = 1.0) -> Iterator[None]:
     """Do one step of some: it is reported as begun, and what it reports of itself is a part of it.
 
-    Parameters
-    ----------
-    part : float, 0 to 1
-        How much of the step its own reports are; with 0 they are heard and move nothing.
+    Of the step its own reports are `part`, 0 to 1; with 0 they are heard and move nothing.
 
-    Examples
-    --------
     >>> heard = []
     >>> with listening(lambda step, done, total: heard.append((step, done, total))):
     ...     with within("second model", 1, 2):
@@ -95,11 +85,7 @@ def within(step: str, done: float, total: int, part: float = 1.0) -> Iterator[No
 def bar(show: bool, quiet: float = 0.0) -> Iterator[Callable[[str, float, int | None], None]]:
     """Yield progress(step, done, total): a bar in a terminal or a notebook, with the time left.
 
-    Parameters
-    ----------
-    show : bool
-    quiet : float ≥ 0
-        Seconds before it begins. A total of None is not known.
+    It begins after `quiet` seconds. A total of None is not known.
     """
     if not (show and (sys.stderr.isatty() or "ipykernel" in sys.modules)):
         yield lambda step, done, total: None

@@ -10,18 +10,7 @@ from recsys._jit import jit
 
 
 def newer(indptr: NDArray[np.integer], times: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return how many interactions of the same row are strictly newer than each interaction.
-
-    Parameters
-    ----------
-    indptr : (rows + 1,) int
-    times : (nnz,) float64
-        Interactions of equal times are equally recent.
-
-    Returns
-    -------
-    (nnz,) int64
-    """
+    """Return how many interactions of the same row are strictly newer than each, (nnz,) int64."""
     ends = np.repeat(np.asarray(indptr[1:], dtype=np.int64), np.diff(indptr))
     order = np.lexsort((times, ends))
     last = np.ones(len(times), dtype=np.bool_)  # of the interactions of one row and time
@@ -45,18 +34,9 @@ def elapsed(indptr: NDArray[np.integer], times: NDArray[np.float64]) -> NDArray[
 def recency_weights(
     rows: sp.csr_matrix, times: NDArray[np.float64] | None, recency: float
 ) -> NDArray[np.float64]:
-    """Return the weights (newer interactions + 1)^−recency; all are 1 where all times are equal.
+    """Return the weights (newer interactions + 1)^−recency, (nnz,); all are 1 where all times are equal.
 
-    Parameters
-    ----------
-    rows : (users, items) CSR
-    times : (nnz,) float64, optional
-        Aligned with rows.indices.
-    recency : float ≥ 0
-
-    Returns
-    -------
-    (nnz,) float64
+    Times are aligned with rows.indices.
     """
     if times is None or not recency:
         return np.ones(rows.nnz)
@@ -68,12 +48,8 @@ def aligned(
 ) -> NDArray[np.float64]:
     """Return the time of each interaction, aligned with rows.indices; 0, unknown, where there is none.
 
-    Parameters
-    ----------
-    rows : (users, items) CSR, indices sorted
-    times : (…, items) float64 CSR, indices sorted, no item twice in a row
-    users : (users,) int, optional
-        Which row of `times` belongs to each row; its own number when not given.
+    Indices of `rows` and `times`, (…, items), are sorted, none twice in a row. `users` says which row of
+    `times` belongs to each row; its own number when not given.
     """
     users = np.arange(rows.shape[0]) if users is None else users
     out = np.zeros(rows.nnz)

@@ -27,8 +27,6 @@ FOLDER = "RECSYS_MODEL_CACHE"  # environment variable: where fetched files are k
 def url_of(path: Any) -> str | None:
     """Return the URL that a path is, or None: whatever is there on this machine is none.
 
-    Examples
-    --------
     >>> from pathlib import Path
     >>> url_of("s3://bucket/m.recsys"), url_of(Path("s3://bucket/m.recsys")), url_of("folder/m.recsys")
     ('s3://bucket/m.recsys', 's3://bucket/m.recsys', None)
@@ -46,8 +44,6 @@ def url_of(path: Any) -> str | None:
 def plain_url(url: str) -> str:
     """Return a URL for a message, without credentials before an @ and without a query.
 
-    Examples
-    --------
     >>> plain_url("https://me:secret@host/m.recsys?signature=abc"), plain_url("s3://bucket/m.recsys")
     ('https://…@host/m.recsys?…', 's3://bucket/m.recsys')
     """
@@ -65,18 +61,7 @@ def fetched(path: Any, check: Callable[[Path], Any] | None = None) -> Any:
     A copy is kept for as long as the file is what it was, and is there whole or not at all; processes
     that ask for one file at once fetch it once. It is in the folder that RECSYS_MODEL_CACHE names, or
     in the user's cache. Of a server that does not tell whether a file has changed it is fetched every
-    time.
-
-    Parameters
-    ----------
-    path : path or URL
-    check : callable, optional
-        Refuses what was fetched, by an InputError, before it is kept.
-
-    Raises
-    ------
-    InputError
-        If fsspec, or its part for this kind of URL, is not installed; or the file cannot be read.
+    time. `check` refuses what was fetched before it is kept.
     """
     url = url_of(path)
     if url is None:

@@ -30,19 +30,8 @@ def write_rows(
 ) -> None:
     """Write blocks of rows as the path's ending says: .parquet, .json, .jsonl, else CSV.
 
-    Parameters
-    ----------
-    path : Path
-    columns : mapping of str to type
-        What the cells of each column are: str, int or float.
-    blocks : iterable of sequences of rows
-    raw : bool
-        Whether text in CSV that a spreadsheet would run as a formula stays as it is.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written, or its ending is one of `OTHERS`; an old file is then untouched.
+    The columns' types are str, int or float. Text in CSV that a spreadsheet would run as a formula stays
+    as it is with `raw`. On an error an old file is untouched.
     """
     if path.suffix.lower() in OTHERS:
         raise InputError(

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from recsys.errors import InputError
+from recsys.errors import InputError, first_line
 from recsys.utils.attempts import Dropped, attempt
 from recsys.utils.extras import install_hint
 from recsys.utils.remote import plain_url
@@ -33,18 +33,8 @@ class _RefusedError(Exception):
 def open_study(name: str, storage: str | None, seed: int) -> Any:
     """Return a study that maximises a metric; the same one in all processes that name its storage.
 
-    Parameters
-    ----------
-    name : str
-    storage : str, optional
-        A journal file, or the URL of a data base such as sqlite:///study.db; memory when not given.
-    seed : int
-        A trial's sampler is seeded by it and by the trial's number.
-
-    Raises
-    ------
-    InputError
-        If Optuna is not installed, or the storage cannot be opened.
+    The storage is a journal file, or the URL of a data base such as sqlite:///study.db; memory when not
+    given. A trial's sampler is seeded by the seed and by the trial's number.
     """
     try:
         import optuna
@@ -66,8 +56,9 @@ def open_study(name: str, storage: str | None, seed: int) -> Any:
     except InputError:
         raise
     except Exception as error:  # whatever a driver or a file that is none of these gives
-        why = " ".join(str(error).splitlines()[:1])[:200]
-        raise InputError(f"study {plain_url(str(storage))} cannot be opened: {why}") from None
+        raise InputError(
+            f"study {plain_url(str(storage))} cannot be opened: {first_line(error, 200)}"
+        ) from None
 
 
 def whole_name(storage: str | Path) -> str:
@@ -77,16 +68,7 @@ def whole_name(storage: str | Path) -> str:
 
 
 def missing(study: Any, trials: int, first: int) -> int:
-    """Return how many trials there are still to make.
-
-    Parameters
-    ----------
-    study : optuna.Study
-    trials : int
-        How many there are to be.
-    first : int
-        From which number on refused trials count as made: those of this call.
-    """
+    """Return how many of `trials` are to be made; refused ones count as made from number `first` on."""
     complete = refused = 0
     for trial in study.get_trials(deepcopy=False):
         complete += trial.state.name == "COMPLETE"
@@ -95,21 +77,7 @@ def missing(study: Any, trials: int, first: int) -> int:
 
 
 def one_trial(study: Any, trials: int, first: int, value: Callable[[Any], float]) -> Dropped | None:
-    """Make one trial, if any is missing.
-
-    Parameters
-    ----------
-    study : optuna.Study
-    trials, first : int
-        As in `missing`.
-    value : callable
-        From a trial to the metric value; what it raises refuses the trial.
-
-    Returns
-    -------
-    Dropped or None
-        Why it was refused, if it was.
-    """
+    """Make one trial, if any is `missing`; return why it was refused, if what `value` raised did."""
     if not missing(study, trials, first):
         return None
     refused: list[Dropped] = []

@@ -10,21 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def binary(X: sp.csr_matrix, dtype: Any = np.float64) -> sp.csr_matrix:
-    """Return a matrix of ones where X has entries; the pattern is shared, not copied.
+    """Return a matrix of ones where X, without explicit zeros, has entries; the pattern is shared.
 
-    Parameters
-    ----------
-    X : CSR
-        Without explicit zeros.
-    dtype : dtype
-        Of the ones.
-
-    Returns
-    -------
-    CSR of X's shape
-
-    Examples
-    --------
     >>> import scipy.sparse as sp
     >>> binary(sp.csr_matrix([[0, 3], [2, 0]])).toarray()
     array([[0., 1.],
@@ -36,14 +23,6 @@ def binary(X: sp.csr_matrix, dtype: Any = np.float64) -> sp.csr_matrix:
 def entries_of(X: sp.csr_matrix, values: NDArray[Any]) -> sp.csr_matrix:
     """Return a matrix with X's pattern, shared and not copied, and other values; zeros stay stored.
 
-    Parameters
-    ----------
-    X : CSR
-    values : (nnz,)
-        Aligned with X.indices.
-
-    Examples
-    --------
     >>> import scipy.sparse as sp
     >>> entries_of(sp.csr_matrix([[0, 3], [2, 0]]), np.array([0.0, 7.0])).nnz
     2
@@ -82,14 +61,6 @@ def enlarged(X: sp.csr_matrix, shape: tuple[int, int]) -> sp.csr_matrix:
 def row_of(items: ArrayLike, n_items: int) -> sp.csr_matrix:
     """Return one row with some items, (1, n_items) float32; repeated items count once.
 
-    Parameters
-    ----------
-    items : (n,) int
-        Indices from 0 to n_items − 1, in any order; may be empty.
-    n_items : int
-
-    Examples
-    --------
     >>> row_of([2, 0, 2], 4).toarray()
     array([[1., 0., 1., 0.]], dtype=float32)
     """
@@ -103,8 +74,6 @@ def row_of(items: ArrayLike, n_items: int) -> sp.csr_matrix:
 def owners(X: sp.csr_matrix) -> NDArray[np.int64]:
     """Return the row of each stored entry, (nnz,) int64, in the order of `X.data`.
 
-    Examples
-    --------
     >>> import scipy.sparse as sp
     >>> owners(sp.csr_matrix([[1, 1], [0, 1]]))
     array([0, 0, 1])
@@ -115,8 +84,6 @@ def owners(X: sp.csr_matrix) -> NDArray[np.int64]:
 def random_halves(X: sp.csr_matrix, rng: np.random.Generator) -> NDArray[np.bool_]:
     """Return which entries are in a random ceil(n/2) of each row's n, (nnz,), in the order of `X.data`.
 
-    Examples
-    --------
     >>> import scipy.sparse as sp
     >>> random_halves(sp.csr_matrix([[1, 1, 1], [0, 1, 0]]), np.random.default_rng(0)).tolist()
     [False, True, True, True]
@@ -129,17 +96,8 @@ def random_halves(X: sp.csr_matrix, rng: np.random.Generator) -> NDArray[np.bool
 
 
 def with_rows(X: sp.csr_matrix, numbers: NDArray[np.integer], rows: sp.csr_matrix) -> sp.csr_matrix:
-    """Return a copy of X with some of its rows replaced by others; stored zeros stay stored.
+    """Return a copy of X with some of its rows, none twice, replaced; stored zeros stay stored.
 
-    Parameters
-    ----------
-    X : (n, m) CSR
-    numbers : (k,) int
-        Which rows, none twice.
-    rows : (k, m) CSR
-
-    Examples
-    --------
     >>> import scipy.sparse as sp
     >>> X, row = sp.csr_matrix([[1, 0], [2, 3]]), sp.csr_matrix([[0, 5]])
     >>> with_rows(X, np.array([0]), row).toarray()
@@ -154,8 +112,6 @@ def with_rows(X: sp.csr_matrix, numbers: NDArray[np.integer], rows: sp.csr_matri
 def row_votes(rows: sp.csr_matrix, votes: float) -> NDArray[np.float64]:
     """Return how much each row counts under the user-weight exponent, |row|^−votes, (rows,).
 
-    Examples
-    --------
     >>> import scipy.sparse as sp
     >>> row_votes(sp.csr_matrix([[1, 1, 1, 1], [0, 0, 0, 0]]), 0.5)
     array([0.5, 1. ])
@@ -166,8 +122,6 @@ def row_votes(rows: sp.csr_matrix, votes: float) -> NDArray[np.float64]:
 def unit_rows(X: sp.csr_matrix) -> sp.csr_matrix:
     """Return a float64 copy whose rows have length 1; empty ones stay empty.
 
-    Examples
-    --------
     >>> import scipy.sparse as sp
     >>> unit_rows(sp.csr_matrix([[3.0, 4.0], [0.0, 0.0]])).toarray()
     array([[0.6, 0.8],

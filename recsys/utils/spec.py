@@ -11,11 +11,6 @@ def parse_spec(text: str) -> tuple[str, dict[str, Any]]:
     """Return name and parameters of `name:key=value,key=value`.
 
     Values are read as integers, numbers, true/false/none, else text.
-
-    Raises
-    ------
-    InputError
-        If a part is not of the form key=value.
     """
     name, _, rest = text.partition(":")
     params: dict[str, Any] = {}
@@ -32,13 +27,6 @@ def parse_spec(text: str) -> tuple[str, dict[str, Any]]:
 def format_spec(name: str, params: dict[str, Any]) -> str:
     """Return `name:key=value,…`, which `parse_spec` reads; None and empty values are left out.
 
-    Raises
-    ------
-    InputError
-        If a value is no number, truth value or word that such a text can hold.
-
-    Examples
-    --------
     >>> format_spec("ease", {"regularization": 10.0, "memory": None})
     'ease:regularization=10.0'
     """

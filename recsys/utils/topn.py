@@ -27,13 +27,7 @@ class Candidates(NamedTuple):
 def candidates(
     size: int, leave_out: ArrayLike | None, only: ArrayLike | None, what: str = "items"
 ) -> Candidates:
-    """Return the mask that `filter_items` or `items` describe.
-
-    Raises
-    ------
-    InputError
-        If both are given, or an index is out of range.
-    """
+    """Return the mask that `filter_items` or `items`, not both, describe."""
     if leave_out is not None and only is not None:
         raise InputError(f"pass filter_{what} or {what}, not both")
     mask = np.ones(size, dtype=np.uint8)
@@ -50,11 +44,6 @@ def all_but(size: int, only: ArrayLike | None) -> NDArray[np.int64] | None:
 
     As `filter_items`, they leave listed items of the user's profile out of the answer, which a list
     passed as `items` does not.
-
-    Raises
-    ------
-    InputError
-        If an index is out of range.
     """
     if only is None:
         return None

@@ -5,28 +5,15 @@ from __future__ import annotations
 import unicodedata
 
 # Letters with strokes and ligatures, which Unicode does not take apart.
-STROKES = str.maketrans(
-    {
-        "ø": "o",
-        "Ø": "O",
-        "ł": "l",
-        "Ł": "L",
-        "æ": "ae",
-        "Æ": "Ae",
-        "œ": "oe",
-        "Œ": "Oe",
-        "ß": "ss",
-        "đ": "d",
-        "Đ": "D",
-    }
-)
+STROKES = str.maketrans({
+    "ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe", "ß": "ss",
+    "đ": "d", "Đ": "D",
+})  # fmt: skip
 
 
 def transliterated(text: str) -> str:
     """Return a text without accents, strokes and ligatures.
 
-    Examples
-    --------
     >>> transliterated("Les Misérables"), transliterated("Łódź, Straße, Đà Nẵng")
     ('Les Miserables', 'Lodz, Strasse, Da Nang')
     """

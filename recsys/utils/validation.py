@@ -20,13 +20,7 @@ MOST = np.iinfo(np.int32).max  # item indices are int32
 
 
 def check_integer(name: str, given: Any, low: int, high: int | None = None) -> int:
-    """Return `given` as an int within low…high.
-
-    Raises
-    ------
-    InputError
-        If it is not an integer or out of range; the message names parameter and range.
-    """
+    """Return `given` as an int within low…high."""
     whole = isinstance(given, numbers.Integral) and not isinstance(given, bool)
     if not whole or given < low or (high is not None and given > high):
         span = f"of at least {low}" if high is None else f"from {low} to {high}"
@@ -38,13 +32,7 @@ def check_real(
     name: str, given: Any, low: float, high: float = np.inf, *, open_low: bool = False,
     open_high: bool = False,
 ) -> float:  # fmt: skip
-    """Return `given` as a finite float within low…high, an end itself excluded where it is open.
-
-    Raises
-    ------
-    InputError
-        If it is no number, not finite or out of range.
-    """
+    """Return `given` as a finite float within low…high, an end itself excluded where it is open."""
     real = isinstance(given, numbers.Real) and not isinstance(given, bool)
     outside = not real or not abs(given) < np.inf or given < low or given > high
     if outside or (open_low and given == low) or (open_high and given == high):
@@ -56,38 +44,21 @@ def check_real(
 
 
 def check_flag(name: str, given: Any) -> bool:
-    """Return True or False, and refuse all else: the text "no" would be true, and an array is neither.
-
-    Raises
-    ------
-    InputError
-    """
+    """Return True or False, and refuse all else: the text "no" would be true, an array is neither."""
     if not isinstance(given, (bool, np.bool_)):
         raise InputError(f"{name} must be True or False, not {given!r}")
     return bool(given)
 
 
 def check_choice(name: str, given: Any, known: tuple[str, ...]) -> str:
-    """Return `given` if it is one of `known`.
-
-    Raises
-    ------
-    InputError
-        Otherwise, naming what is accepted.
-    """
+    """Return `given` if it is one of `known`."""
     if not isinstance(given, str) or given not in known:  # an array has no single answer
         raise InputError(f"{name} must be one of {', '.join(known)}, not {given!r}")
     return str(given)
 
 
 def texts_of(name: str, given: Any) -> list[str]:
-    """Return one text or several as a list.
-
-    Raises
-    ------
-    InputError
-        If it is neither.
-    """
+    """Return one text or several as a list."""
     found = [given] if isinstance(given, str) else given
     if not isinstance(found, (list, tuple)) or not all(isinstance(one, str) for one in found):
         raise InputError(f"{name} must be text, or a list of texts, not {given!r}")
@@ -95,15 +66,7 @@ def texts_of(name: str, given: Any) -> list[str]:
 
 
 def check_ids(name: str, given: ArrayLike, size: int | None) -> NDArray[np.int64]:
-    """Return indices as an int64 vector, each within 0…size−1 (any, if size is None).
-
-    Raises
-    ------
-    InputError
-        If they are not integers or not one-dimensional.
-    OutOfRangeError
-        If one is out of range.
-    """
+    """Return indices as an int64 vector, each within 0…size−1 (any, if size is None)."""
     try:
         ids = np.asarray(given)
     except ValueError:  # lists of unequal lengths
@@ -124,26 +87,10 @@ def clean_matrix(
 ) -> sp.csr_matrix:
     """Return a user × item matrix as canonical float32 CSR that holds only liked entries.
 
-    Parameters
-    ----------
-    user_items : sparse matrix or array of any format and real dtype
-        A value above 0 is liked; zeros and negatives are dropped, duplicates summed.
-    n_items, n_rows : int, optional
-        Sizes that the matrix must have.
-    name : str
-        What messages call it.
-
-    Returns
-    -------
-    csr_matrix
-        int32 indices, sorted, without duplicates, values above 0. Shares memory with the
-        argument where that was clean already; the argument is never changed.
-
-    Raises
-    ------
-    InputError
-        If it is no real-valued matrix, holds NaN or infinity, has broken index arrays, or
-        has other sizes than asked for.
+    A value above 0 is liked; zeros and negatives are dropped, duplicates summed. Indices are int32,
+    sorted, without duplicates. It shares memory with the argument where that was clean already; the
+    argument is never changed. NaN, infinity, broken index arrays and other sizes than asked for are
+    refused.
     """
     matrix = _to_csr(name, user_items)
     rows, cols = matrix.shape
@@ -180,28 +127,12 @@ def clean_matrix(
     return out
 
 
-def take_columns(matrix: Any, ids: ArrayLike, name: str = "item_users") -> sp.csc_matrix:
-    """Return some columns of a user × item matrix, as ones where an entry is above 0.
+def take_columns(matrix: Any, ids: ArrayLike) -> sp.csc_matrix:
+    """Return some columns of a user × item matrix, (users, n) float64 CSC of ones where it is above 0.
 
-    Parameters
-    ----------
-    matrix : (users, items) sparse matrix of any format
-        Of a CSC matrix only the columns asked for are looked at.
-    ids : (n,) int
-    name : str
-        What messages call the matrix.
-
-    Returns
-    -------
-    (users, n) float64 CSC
-
-    Raises
-    ------
-    InputError
-        As `clean_matrix`.
-    OutOfRangeError
-        If the matrix has no such column.
+    Of a CSC matrix only the columns asked for are looked at. Messages call it `item_users`.
     """
+    name = "item_users"
     if not sp.issparse(matrix) or matrix.format != "csc" or len(matrix.shape) != 2:
         clean = clean_matrix(matrix, name=name)
         out = sp.csc_matrix(clean[:, check_ids("ids", ids, clean.shape[1])], dtype=np.float64)

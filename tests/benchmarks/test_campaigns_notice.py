@@ -41,7 +41,7 @@ PLANTS = {
     ),
     "a bomb is refused before it is unpacked": Plant(
         "odd-files", "recsys/utils/files.py",
-        "if grown > max_bytes or grown > max(BOMB_BYTES, BOMB_RATIO * packed):", "if False:", "gzip of",
+        "if grown > MAX_BYTES or grown > max(BOMB_BYTES, BOMB_RATIO * packed):", "if False:", "gzip of",
     ),
     "a save is whole or not at all": Plant(
         "killed-saves", "recsys/utils/atomic.py",

@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from recsys import cli, doctor, load_ranker
+from recsys import doctor, load_ranker
 from recsys.rankers import load_package
 from recsys.utils.export import csv_text
 from tests.reference import formulas
@@ -24,18 +24,6 @@ FILE = "user_id,item_id,rating,timestamp\n" + "".join(
     for u in range(12)
     for k in range(6)
 )
-
-
-@pytest.fixture
-def recsys(capfd, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-
-    def invoke(*arguments):
-        code = cli.call([str(part) for part in arguments])
-        out, err = capfd.readouterr()
-        return code, out, err
-
-    return invoke
 
 
 @pytest.fixture

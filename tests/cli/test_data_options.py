@@ -10,23 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recsys import cli, load_ranker
+from recsys import load_ranker
 from recsys.cli import commands
 from recsys.cli.data_options import DataOptions, takes_data
 
 USERS, ITEMS = 24, 16
-
-
-@pytest.fixture
-def recsys(capfd, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-
-    def invoke(*arguments):
-        code = cli.call([str(part) for part in arguments])
-        out, err = capfd.readouterr()
-        return code, out, err
-
-    return invoke
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recsys import cli, load_dataset
+from recsys import load_dataset
 from recsys.explain.rules.discovery import _mixed
 from recsys.rankers import load_package
 from tests.explain.test_all_users import by_hand
@@ -20,17 +20,10 @@ LIKES = ("--interactions", "likes.csv", "--items", "films.csv")
 
 
 @pytest.fixture
-def recsys(capfd, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
+def recsys(recsys):
     for name, source in (("likes", "interactions"), ("films", "items")):
         shutil.copy(ROOT / "data" / "sample" / f"{source}.csv", f"{name}.csv")
-
-    def invoke(*arguments):
-        code = cli.call([str(part) for part in arguments])
-        out, err = capfd.readouterr()
-        return code, out, err
-
-    return invoke
+    return recsys
 
 
 def films():

@@ -2,12 +2,13 @@
 
 import csv
 import json
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from recsys import cli, load_dataset
+from recsys import load_dataset
 from recsys.fm.problem import pairs_problem, table_of, table_problem
 from recsys.fm.selection import select
 from recsys.fm.study import study
@@ -16,16 +17,9 @@ from tests.fm.test_study import table
 
 
 @pytest.fixture
-def recsys(capfd, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
+def recsys(recsys):
     table(200).to_csv("things.csv", index=False)
-
-    def invoke(*arguments):
-        code = cli.call(["interactions", *(str(part) for part in arguments)])
-        out, err = capfd.readouterr()
-        return code, out, err
-
-    return invoke
+    return partial(recsys, "interactions")
 
 
 @pytest.mark.slow

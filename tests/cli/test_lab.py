@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from sklearn.model_selection import train_test_split
 
-from recsys import cli
 from recsys.datasets.categorical import encode, read_categorical
 from recsys.explain import learn_rule, signed_weights
 from recsys.kernels import make_kernel, margin, radius
@@ -23,15 +22,9 @@ TABLE = "colour,size,target\n" + "".join(
 
 
 @pytest.fixture
-def recsys(capfd, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
+def recsys(recsys, tmp_path):
     (tmp_path / "t.csv").write_text(TABLE)
-
-    def invoke(*arguments):
-        code = cli.call([str(part) for part in arguments])
-        return (code, *capfd.readouterr())
-
-    return invoke
+    return recsys
 
 
 def test_rules_print_the_rule_and_end_with_its_figures(recsys):

@@ -10,7 +10,6 @@ from recsys.datasets import load_dataset
 from recsys.datasets.linked_tables import graph_of, read_graph
 from recsys.links import compare_links, fit_on_all_links, link_reasons, strongest_links
 from recsys.links import text as wording
-from tests.cli.test_cli import recsys  # noqa: F401
 from tests.cli.test_models import graph  # noqa: F401
 
 QUICK = ("--model", "bilinear:n_components=3,max_iter=10", "--model", "pair-svm")

@@ -11,7 +11,7 @@ import pytest
 from recsys import EASE, InputError
 from recsys.explain import reasons
 from recsys.rankers import load_package
-from tests.cli.test_cli import FILE, recsys  # noqa: F401
+from tests.cli.test_cli import FILE
 
 
 @pytest.fixture

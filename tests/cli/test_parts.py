@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests.cli.test_cli import FILE, recsys  # noqa: F401
+from tests.cli.test_cli import FILE
 
 
 @pytest.fixture

@@ -7,9 +7,6 @@ import pytest
 
 from recsys import evaluate
 from recsys.data import Interactions
-from tests.cli.test_cli import recsys
-
-assert recsys  # a fixture
 
 ASKED = ("--metric", "recall@20,ndcg@20", "--model", "ease:regularization=5", "--quiet", "--json", "-")
 

@@ -9,7 +9,6 @@ from recsys.explain import reasons
 from recsys.explain.text import ago
 from recsys.rankers import load_package
 from recsys.utils.sparse import row_of
-from tests.cli.test_cli import recsys  # noqa: F401
 
 DATED = "user,item,time\n" + "".join(
     f"u{u},i{(u * 3 + k * k * (u % 3 + 1)) % 11},2024-{1 + (u + 5 * k) % 12:02}-{1 + (u * k) % 28:02}\n"

@@ -7,6 +7,7 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from recsys import DatasetError
@@ -14,7 +15,6 @@ from recsys.data import split
 from recsys.datasets import base as datasets
 from recsys.datasets import list_datasets, load_dataset, planted_catalogue
 from recsys.datasets.sample import sample_folder
-from recsys.datasets.synthetic import write_planted
 
 SIZES = {
     "movielens": (943, 1682, 100_000),
@@ -114,7 +114,19 @@ def test_movielens_has_titles_genres_users_and_times(movielens):
 
 
 def test_the_sample_is_what_the_generator_makes(tmp_path):
-    write_planted(planted_catalogue(), tmp_path)
+    planted = planted_catalogue()
+    data = planted.interactions
+    tables = {
+        "interactions": pd.DataFrame({
+            "user_id": data.user_ids[data.users], "item_id": data.item_ids[data.items],
+            "timestamp": data.time.astype(np.int64),
+        }),
+        "items": data.item_features.sort_index().reset_index(),
+        "users": data.user_features.sort_index().reset_index(),
+        "rules": pd.DataFrame({"user_id": data.user_ids, "rule": planted.rules}),
+    }  # fmt: skip
+    for name, table in tables.items():
+        table.to_csv(tmp_path / f"{name}.csv", index=False, lineterminator="\n")
     for path in sample_folder().iterdir():
         assert path.read_bytes() == (tmp_path / path.name).read_bytes(), path.name
     data = load_dataset("sample")

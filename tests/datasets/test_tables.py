@@ -5,8 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.lab.common import artificial_dnf
 from recsys import DatasetError, InputError
-from recsys.datasets.categorical import artificial_dnf, list_tables, load_table, read_categorical
+from recsys.datasets.categorical import list_tables, load_table, read_categorical
 
 FOLDER = Path(os.environ.get("RECSYS_DATA", "/nowhere")) / "categorical"
 SHAPES = {  # Table 3.1; spect has a feature less, two tables' classes are grouped otherwise

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC
 
+from benchmarks.lab.common import artificial_dnf
 from recsys import InputError
-from recsys.datasets.categorical import artificial_dnf, load_table
+from recsys.datasets.categorical import load_table
 from recsys.explain import (
     Rule,
     agreement,
