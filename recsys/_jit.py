@@ -139,7 +139,7 @@ def _own(folder: Path) -> bool:
 _SOURCES = Sources(Path(__file__).parent)
 _LOADING, _DECORATING = threading.Lock(), threading.Lock()
 
-# numba's `workqueue` layer aborts the process when two Python threads enter a parallel kernel.
+# What runs in parts takes turns: two at once would have more threads than were asked for.
 _PARALLEL_LOCK = threading.RLock()
 
 
@@ -463,11 +463,7 @@ def in_parts(threads: int, function: Any, *args: Any, rounds: int = 1) -> None:
 
 def over_rows(rows: int, function: Any, *args: Any) -> None:
     """Call a function of `in_parts` for `rows` rows; a single row runs here, without the lock."""
-    if rows <= 1:
-        function(0, 1, *args)
-        return
-    with parallel() as threads:
-        in_parts(threads, function, *args)
+    in_threads(1 if rows <= 1 else None, function, *args)
 
 
 def in_threads(threads: int | None, function: Any, *args: Any) -> None:

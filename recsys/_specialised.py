@@ -16,7 +16,7 @@ from recsys._jit import jit
 __all__ = ["Replacements", "compiled", "specialised"]
 
 Replacements = tuple[tuple[Any, Any], ...]  # (function of the package, what is called instead of it)
-KEPT_OPTIONS = ("fastmath", "parallel", "inline")
+KEPT_OPTIONS = ("fastmath", "inline")
 
 
 def _is_function(value: Any) -> bool:

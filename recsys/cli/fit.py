@@ -33,7 +33,7 @@ def fit(
         str | None,
         typer.Option(
             "--events",
-            help="Likes that `recsys serve --events` kept, applied to the data: a file or a URL.",
+            help="Events that `recsys serve --events` kept, applied to the data: a file or a URL.",
         ),
     ] = None,
     source: Annotated[

@@ -1,4 +1,4 @@
-"""Figures of reports: means with their intervals, through matplotlib, an optional dependency."""
+"""Plots of reports: means with their intervals, through matplotlib, an optional dependency."""
 
 from __future__ import annotations
 

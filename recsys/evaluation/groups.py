@@ -1,4 +1,4 @@
-"""Figures of groups of users: by their profiles' length, by what was tested of them, by who they are."""
+"""Metric values of groups of users: by profile length, by what was tested of them, by who they are."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ UNKNOWN, OTHERS = "unknown", "others"
 
 @dataclass(frozen=True)
 class Groups(Rows):
-    """Figures of each model on each group of users.
+    """Metric values of each model on each group of users.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Figures as rows, and rows as a table of the kind that is asked for."""
+"""Metric values as rows, and rows as a table of the kind that is asked for."""
 
 from __future__ import annotations
 

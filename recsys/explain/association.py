@@ -130,7 +130,7 @@ def item_rule(
     exclude : int, optional
         The user asked about, who must not witness for themselves.
     min_support : int ≥ 1
-        People that must hold the conjunction.
+        Users that must hold the conjunction.
     seed : int
         Of the halves.
     item_users : (users, items) CSC, optional

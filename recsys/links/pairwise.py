@@ -465,7 +465,7 @@ class PairFactorizationMachine(_Factorized):
         Of the tables of orders 2 to `degree`, both ends together: none beyond the squared norms, the ℓ1
         norm, or TI, which bounds the ℓ1 norm of the interactions.
     gamma : float ≥ 0
-        Strength of the penalty.
+        Regularization strength.
 
     Attributes
     ----------

@@ -30,7 +30,7 @@ class MachineRanker(PairTermRanker):
     penalty : "l2", "l1", "ti", "l21", "cs", "omega", "l1-power" or "l21-power"
         What is added to the squared norms, to choose features and interactions: `recsys.fm.penalties`.
     gamma : float ≥ 0
-        Strength of the penalty.
+        Regularization strength.
     solver : "auto" or a solver of `recsys.fm`
         "auto" descends on the objects of the pairs where the penalty takes one entry at a time, and is
         otherwise the first solver that serves it.

@@ -25,13 +25,14 @@ SHOWING = re.compile(
 EXCEPTIONS: dict[str, dict[str, int]] = {
     "app/views/interactions.py": {"strength": 1},  # a key of the address
     "recsys/data/reading.py": {"totals": 2},  # of a table
+    "recsys/data/statistics.py": {"figure": 2},  # of the thesis
     "recsys/explain/association.py": {"people": 1},  # a sentence of the reasons
     "recsys/explain/rules/all_users.py": {"like": 1},  # a value
     "recsys/explain/rules/discovery.py": {"like": 1},  # a value
     "recsys/explain/rules/top_formulas.py": {"people": 2},  # sentences of the reasons
     "recsys/explain/text.py": {"like": 1, "people": 5},  # sentences of the reasons
     "recsys/fm/study_settings.py": {"strength": 2},  # the name of a parameter
-    "recsys/kernels/propositional.py": {"operator": 4},  # of logic
+    "recsys/kernels/propositional.py": {"operator": 5},  # of logic
 }
 
 
@@ -83,7 +84,8 @@ def found(source):
     tree = ast.parse(source)
     texts = [prose(text) for text in [*docstrings(tree), *messages(tree), comments(source)]]
     counts = {
-        word: sum(len(re.findall(pattern, text)) for text in texts) for word, pattern in PRIVATE.items()
+        word: sum(len(re.findall(pattern, text, re.IGNORECASE)) for text in texts)
+        for word, pattern in PRIVATE.items()
     }
     return {word: count for word, count in counts.items() if count}
 
@@ -121,10 +123,7 @@ def f(bundle):
     """
     raise InputError(f"{bundle} is no whole " + "number: " f"a whole number {bundle} is at a place, --people")
 '''
-    assert found(source) == {"people": 1, "bundle": 1, "whole number": 2, "place": 1}
-    assert found(source.replace("Mend", "mend")) == {
-        "people": 1, "bundle": 1, "whole number": 2, "place": 1, "mend": 1
-    }  # fmt: skip
+    assert found(source) == {"mend": 1, "people": 1, "bundle": 2, "whole number": 2, "place": 1}
 
 
 if __name__ == "__main__":  # python -m tests.docs.test_glossary_code: the words in their context

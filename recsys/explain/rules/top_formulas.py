@@ -37,7 +37,7 @@ MOST_LOG = 700.0  # of an item's norm: float64 ends at exp(709)
 
 @dataclass(frozen=True)
 class WeightedFormula:
-    """People who like an item all together, or some of them, as a feature of items with its weight.
+    """Users who like an item all together, or some of them, as a feature of items with its weight.
 
     Attributes
     ----------
