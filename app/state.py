@@ -16,11 +16,10 @@ from app.parts.words import escaped
 from app.session import SAMPLE, Session, ask, between, session
 from app.store import Store
 from app.uploads import UploadedFile, UploadedTable
-from recsys import make_ranker
 from recsys.data.interactions import Interactions
 from recsys.data.side_information import SideInformation
 from recsys.datasets import load_dataset
-from recsys.utils.spec import parse_spec
+from recsys.rankers.registry import ranker_of
 
 PATIENCE = 1.2  # seconds a page waits before it shows progress instead
 UPLOAD = "upload-"  # before the token of an uploaded dataset
@@ -192,9 +191,8 @@ def fitting(catalogue: Catalogue, spec: str) -> tuple[Key, Work]:
     """Return the key and the work of fitting a ranker on a catalogue."""
 
     def fit(progress: Progress) -> Any:
-        name, params = parse_spec(spec)
         known = SideInformation(catalogue.data)
-        made = make_ranker(name, **params)
+        made = ranker_of(spec)
         return made.fit(catalogue.matrix, show_progress=False, **known.of(made))
 
     return ("ranker", catalogue.key, spec), fit

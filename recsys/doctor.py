@@ -14,10 +14,10 @@ from recsys import __version__
 from recsys._jit import cache_dir, compiled_at_once, compiling, processors
 from recsys.datasets import planted_catalogue
 from recsys.evaluation import evaluate
-from recsys.rankers import list_rankers, make_ranker
+from recsys.rankers import list_rankers
+from recsys.rankers.registry import ranker_of
 from recsys.recommender import Recommender
 from recsys.utils.extras import DISTRIBUTION
-from recsys.utils.spec import parse_spec
 
 PACKAGES = ("numpy", "scipy", "pandas", "numba", "implicit", "scikit-learn", "pyarrow")
 
@@ -58,10 +58,7 @@ def compile_models(models: Sequence[str] | None = None) -> Iterator[tuple[str, i
     Models are specifications such as "cf-komd:kernel=mc,degree=2", all rankers when not given. Yields
     each with the number of functions that were compiled, and not found on disk, and the seconds it took.
     """
-    made = {}
-    for spec in models or list_rankers():
-        name, params = parse_spec(spec)
-        made[spec] = make_ranker(name, **params)
+    made = {spec: ranker_of(spec) for spec in models or list_rankers()}
     data = planted_catalogue(60, 40, seed=0).interactions
     with compiled_at_once():
         for spec, ranker in made.items():

@@ -17,14 +17,14 @@ from app.parts.models import DEFAULT, metrics, models, summary
 from app.parts.runs import Run, Settings, csv_of, html_of, json_of, runs, source_of
 from app.parts.words import escaped
 from app.session import ask, between, session
-from recsys import InputError, make_ranker
+from recsys import InputError
 from recsys.data import PROTOCOLS, find_protocol
 from recsys.errors import counted
 from recsys.evaluation import Report, evaluate
 from recsys.evaluation.differences import UserDifferences, user_differences
 from recsys.evaluation.groups import PROFILE_LENGTH
 from recsys.evaluation.metrics import parse_metric
-from recsys.utils.spec import parse_spec
+from recsys.rankers.registry import ranker_of
 
 INTRO = (
     "A part of what users liked is hidden, each model predicts it from the rest, and is measured by "
@@ -115,8 +115,7 @@ def choose(catalogue: Catalogue) -> Settings | None:
         if len(set(specs)) < len(specs):
             raise InputError(f"model {more.strip()} is chosen twice")
         for spec in specs:
-            name, params = parse_spec(spec)
-            make_ranker(name, **params)
+            ranker_of(spec)  # refuses it
         way.check(catalogue.data, divided or way.default_folds)
     except InputError as error:
         st.warning(escaped(error))
@@ -155,10 +154,7 @@ def work_of(catalogue: Catalogue, settings: Settings) -> Any:
     """Return the work of an evaluation: it keeps its run itself, whatever page is open by then."""
 
     def work(progress: Progress) -> str:
-        chosen = []
-        for spec in settings.models:
-            name, params = parse_spec(spec)
-            chosen.append((spec, make_ranker(name, **params)))
+        chosen = [(spec, ranker_of(spec)) for spec in settings.models]
         report = evaluate(
             catalogue.data, chosen, protocol=settings.protocol, folds=settings.folds,
             metrics=settings.metrics, seed=settings.seed, progress=progress,

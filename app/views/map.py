@@ -20,10 +20,9 @@ from app.parts.chosen_user import ChosenUser, called, choose_order, choose_user,
 from app.parts.lists import recommend
 from app.parts.models import choose_model, models, named
 from app.session import BUILT, SAMPLE, ask, session
-from recsys import make_ranker
 from recsys.embeddings import ItemVectors, Projection, item_vectors, project
 from recsys.errors import counted
-from recsys.utils.spec import parse_spec
+from recsys.rankers.registry import ranker_of
 
 INTRO = (
     "Items whose vectors are alike lie close together. Drag over the map to select an area, or choose a "
@@ -320,12 +319,7 @@ def genre_note(groups: list[str]) -> str:
 @st.cache_data(show_spinner=False)
 def with_vectors() -> list[str]:
     """Return the offered models that have vectors of their own."""
-    found = []
-    for spec in models():
-        name, params = parse_spec(spec)
-        if "embeddings" in make_ranker(name, **params).capabilities:
-            found.append(spec)
-    return found
+    return [spec for spec in models() if "embeddings" in ranker_of(spec).capabilities]
 
 
 def offer_own() -> None:

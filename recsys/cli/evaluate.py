@@ -19,10 +19,8 @@ from recsys.errors import InputError, counted
 from recsys.evaluation import EvaluationInterrupted, Groups, Report
 from recsys.evaluation import evaluate as run_evaluation
 from recsys.evaluation.groups import check_attribute
-from recsys.rankers import make_ranker
-from recsys.rankers.registry import COMPARED
+from recsys.rankers.registry import COMPARED, ranker_of
 from recsys.utils.progress import bar
-from recsys.utils.spec import parse_spec
 
 DEPTH = 100  # items of a list that a run keeps
 
@@ -83,10 +81,8 @@ def evaluate(
     if engine == "local" and workers is None:
         use_threads(threads)
     find_protocol(protocol_for(protocol, test or test_from))  # an unknown one is told early
-    models = []
-    for text in _split_commas(model) or COMPARED:  # a misspelt name is told before data is read
-        name, params = parse_spec(text)
-        models.append((text, make_ranker(name, **params)))
+    # Before data is read: a misspelt name is refused at once.
+    models = [(spec, ranker_of(spec)) for spec in _split_commas(model) or COMPARED]
     names = [part for text in metric or () for part in text.split(",")] or ["auc", "ndcg@10", "map@10"]
     if run is not None and run.exists() and not run.is_dir():
         raise InputError(f"--run {run}: this is a file; name a folder")

@@ -17,11 +17,11 @@ from recsys.data.event_database import EventDatabase
 from recsys.data.events import fold, with_events
 from recsys.errors import InputError, counted
 from recsys.explain import text
-from recsys.rankers import Ranker, fit_package, load_package, make_ranker
+from recsys.rankers import Ranker, fit_package, load_package
 from recsys.rankers.catalogue import fit_notes
+from recsys.rankers.registry import ranker_of
 from recsys.utils.atomic import is_stdout
 from recsys.utils.progress import bar, listening
-from recsys.utils.spec import parse_spec
 
 
 @takes_data
@@ -78,8 +78,7 @@ def fit(
 ) -> None:
     """Fit a ranker and write it, with ids, titles and histories, to one file."""
     use_threads(threads)
-    name, params = parse_spec(model)
-    ranker = make_ranker(name, **params)
+    ranker = ranker_of(model)
     say = terminal.say if is_stdout(out) else print
     if partitions is not None:
         if source is not None or events is not None:
@@ -111,7 +110,7 @@ def fit(
         load_package(source).viewed(ranker).save(out)
         if not quiet:
             say(
-                f"{name} made from the counts of {terminal.literal(source)} in "
+                f"{ranker.name} made from the counts of {terminal.literal(source)} in "
                 f"{time.perf_counter() - start:.1f} s, written to {terminal.literal(out)}"
             )
         return
@@ -128,9 +127,10 @@ def fit(
         package = fit_package(ranker, found, show_progress=False)
     package.save(out)
     if not quiet:
+        on = f"{counted(found.n_users, 'user')} and {counted(found.n_items, 'item')}"
         say(
-            f"{name} fitted on {counted(found.n_users, 'user')} and {counted(found.n_items, 'item')} in "
-            f"{time.perf_counter() - start:.1f} s, written to {terminal.literal(out)}"
+            f"{ranker.name} fitted on {on} in {time.perf_counter() - start:.1f} s, written to "
+            f"{terminal.literal(out)}"
         )
         if hasattr(package.ranker, "choice"):  # of `auto`
             say(terminal.literal(package.ranker.choice()))
@@ -169,7 +169,8 @@ def _fit_partitions(
     if say is not None:
         say(
             f"{ranker.name} fitted on {counted(found.users, 'user')} and {counted(found.items, 'item')} "
-            f"in {time.perf_counter() - start:.1f} s, written to {terminal.literal(out)}"
+            f"in {time.perf_counter() - start:.1f} s, written to "
+            f"{terminal.literal(out)}"
         )
         for note in found.notes:
             say(terminal.literal(note))

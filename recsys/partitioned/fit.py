@@ -30,15 +30,15 @@ from recsys.partitioned.rows import (
 from recsys.partitioned.shuffle import ITEMS, PAIRS, items_of_unit, number_items, pairs_of_unit
 from recsys.partitioned.source import look
 from recsys.partitioned.work import MOST_BUCKETS, Work, held, write_json
-from recsys.rankers import Ranker, make_ranker
+from recsys.rankers import Ranker
 from recsys.rankers.catalogue_file import packed, plain_columns
+from recsys.rankers.registry import ranker_of
 from recsys.rankers.serialization import write_ranker
 from recsys.utils.atomic import check_target
 from recsys.utils.files import shown
 from recsys.utils.memory import free_memory, parse_memory, size_text
 from recsys.utils.model_file import Pieces
 from recsys.utils.progress import report
-from recsys.utils.spec import parse_spec
 
 PAIR_BYTES = 150  # that gathering and sorting takes a pair, text ids among them
 BUCKET_ROWS = 2_000_000  # of a bucket, where memory does not ask for fewer
@@ -158,8 +158,7 @@ def fit_partitions(
     (2, 2, 'cf-komd')
     """
     if isinstance(model, str):
-        name, params = parse_spec(model)
-        model = make_ranker(name, **params)
+        model = ranker_of(model)
     check_model(model)
     check_target(out)
     given = parse_memory(memory)
