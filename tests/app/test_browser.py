@@ -154,6 +154,7 @@ def test_a_fit_without_end_is_cancelled_and_the_page_goes_on(tab, address):
     button.wait_for()
     tab.get_by_text(re.compile(r"iteration \d+ of")).first.wait_for()
     tab.get_by_role("heading", name="Popular items, not the model's list").wait_for()
+    tab.locator(".rs-lines li").nth(9).wait_for()
     assert tab.locator(".rs-lines li").count() == 10
     shot(tab, "waiting-1400")
     go(tab, "Data")  # other pages stay usable, and the fit goes on

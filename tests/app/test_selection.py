@@ -252,7 +252,7 @@ def test_in_a_browser_a_path_is_followed_changed_and_reloaded(tab, address):
     # another point, which a reload keeps
     slider(tab, "Point of the path").press("Home")
     settled(tab)
-    tab.get_by_text("Nothing is selected at this strength.").wait_for()
+    tab.get_by_text("Nothing is selected at this regularization strength.").wait_for()
     shown = tab.get_by_test_id("stMetric").filter(has_text="Before the refit")
     first, last = (shown.filter(has_text=f"{sure.points[k].value:.4g}") for k in (0, -1))
     first.wait_for()
