@@ -8,6 +8,7 @@ import gzip
 import io
 import lzma
 import re
+import sys
 import threading
 import weakref
 import zipfile
@@ -349,9 +350,9 @@ class Lent:
             raise self._failed from None
 
 
-def read_text(path: Path, encoding: str = "utf-8") -> str:
-    """Return a file's text, plain or packed, with line ends as Unix has them."""
-    return Source(path, encoding).head(MAX_BYTES)[0]
+def read_text(path: Path, encoding: str | None = None) -> str:
+    """Return a file's text, plain or packed, with line ends as Unix has them, in the encoding it has."""
+    return Source(path, encoding).head(sys.maxsize)[0]
 
 
 def lines_of(source: Source) -> Iterator[str]:

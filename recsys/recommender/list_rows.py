@@ -98,7 +98,7 @@ class ListRows:
         return because(self.package.titles, found, word=word_of(self.package))
 
     def _columns(self, why: bool, source: bool) -> list[str]:
-        ranker = self.package.ranker
-        explains = ranker.capabilities & {"explain", "similar-items"} or ranker.name == "popularity"
+        has, name = self.package.ranker.capabilities, self.package.ranker.name
+        explains = "explain" in has or "similar-items" in has or name == "popularity"
         shown = {"title": self.fitted.titled, "source": source, "why": why and explains}
         return [name for name in NAMES if shown.get(name, True)]

@@ -31,11 +31,14 @@ LINES = st.lists(
 
 
 @settings(max_examples=60, deadline=None)
-@given(LINES, st.sampled_from(["\n", "\r\n", " \n", "\n\n"]), st.booleans(), st.booleans())
-def test_a_file_has_the_pairs_of_its_lines(tmp_path_factory, lines, end, packed, last):
+@given(
+    LINES, st.sampled_from(["\n", "\r\n", " \n", "\n\n"]), st.booleans(), st.booleans(),
+    st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]),
+)  # fmt: skip
+def test_a_file_has_the_pairs_of_its_lines(tmp_path_factory, lines, end, packed, last, encoding):
     path = tmp_path_factory.mktemp("p") / ("likes.txt.gz" if packed else "likes.txt")
     text = end.join(" ".join(map(str, (user, *items))) for user, items in lines) + end * last
-    path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
+    path.write_bytes(gzip.compress(text.encode(encoding)) if packed else text.encode(encoding))
     assert is_profiles(path)
     data = read_interactions(path)
     assert pairs(data) == {(str(user), str(item)) for user, items in lines for item in items}
