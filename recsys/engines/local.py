@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from pickle import PicklingError
 from typing import Any
 
@@ -20,6 +21,7 @@ ENDED = (
     "a worker process ended before its work did (out of memory?); what is written stays: run it again, "
     "with fewer workers"
 )
+PATIENCE = 5.0  # seconds without a result until it is looked whether a worker was killed
 
 
 class LocalEngine(Engine):
@@ -50,7 +52,7 @@ class ProcessEngine(Engine):
             self._running.update(futures)
             for future in futures:
                 future.add_done_callback(self._running.discard)
-            yield from self._in_order(futures, lambda one: one.result())
+            yield from self._in_order(futures, self._result)
         except BrokenProcessPool:
             raise InputError(ENDED) from None
         except PicklingError as error:
@@ -59,13 +61,35 @@ class ProcessEngine(Engine):
                 f"a task cannot be sent to processes, or its result back ({why}): pass plain values"
             ) from None
 
+    def _result(self, future: Future[Any]) -> tuple[Any, float]:
+        while wait([future], PATIENCE).not_done:
+            self._give_up_if_killed()
+        result: tuple[Any, float] = future.result()
+        return result
+
+    def _give_up_if_killed(self) -> None:
+        """Break the pool where a worker was killed.
+
+        loky does so itself, unless the worker was killed while it wrote a result. Then loky waits for
+        the rest of it for ever, and the other workers wait for the lock. When no process can write any
+        more, loky reads the end of the pipe.
+        """
+        workers = list((self._pool._processes or {}).values())
+        if any(worker.exitcode is not None for worker in workers):
+            for worker in workers:
+                with suppress(psutil.NoSuchProcess):
+                    psutil.Process(worker.pid).kill()
+            if self._pool._result_queue is not None:
+                self._pool._result_queue._writer.close()
+
     def close(self) -> None:
         """End the processes when their present tasks are done.
 
         They are killed then: loky waits for ever for an idle process to end where another one was killed
         that held the lock of the queue of tasks.
         """
-        wait(list(self._running))
+        while wait(list(self._running), PATIENCE).not_done:
+            self._give_up_if_killed()
         self._pool.shutdown(wait=True, kill_workers=True)
 
     def __exit__(self, *raised: Any) -> None:
@@ -77,6 +101,7 @@ class ProcessEngine(Engine):
         if kind is None or issubclass(kind, Exception):
             self.close()
         else:
+            self._give_up_if_killed()
             self._pool.shutdown(wait=True, kill_workers=True)
 
 

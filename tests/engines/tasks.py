@@ -1,6 +1,8 @@
 """What engines are given to do in tests: workers import it."""
 
 import os
+import struct
+import sys
 import threading
 import time
 
@@ -47,6 +49,17 @@ def ended_if_odd(x):
     if x % 2:
         os._exit(9)
     return x
+
+
+def killed_while_writing(_):
+    """End as one that is killed while it writes its result: with the lock, and the rest unwritten."""
+    frame = sys._getframe()
+    while "result_queue" not in frame.f_locals:
+        frame = frame.f_back
+    results = frame.f_locals["result_queue"]
+    results._wlock.acquire()
+    os.write(results._writer.fileno(), struct.pack("!i", 1000) + b"x")
+    os._exit(9)
 
 
 def ended_once(path):

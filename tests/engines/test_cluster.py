@@ -76,6 +76,7 @@ def test_one_line_where_an_engine_is_not_installed(monkeypatch, name):
 
 @pytest.mark.parametrize("module, name", [("dask", "dask=127.0.0.1:1"), ("ray", "ray=127.0.0.1:1")])
 def test_an_address_where_nothing_answers_is_refused(monkeypatch, module, name):
+    monkeypatch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # Ray reads it once, at import
     pytest.importorskip(module)
     monkeypatch.setattr(f"recsys.engines.{module}.PATIENCE", 0.3)
     with pytest.raises(InputError, match=rf"^engine {name}: no.* answers there: "):

@@ -12,13 +12,30 @@ import pytest
 from recsys import InputError
 from recsys.engines import engine
 from recsys.engines.base import check_same, installed
-from tests.engines.tasks import ended, ended_if_odd, grown, refused, repeated, squared, threads
+from tests.engines.tasks import (
+    ended,
+    ended_if_odd,
+    grown,
+    killed_while_writing,
+    refused,
+    repeated,
+    squared,
+    threads,
+)
 
 
 @pytest.fixture(params=["local", "local=2"], scope="module")
 def some(request):
     with engine(request.param) as found:
         yield found
+
+
+@pytest.fixture
+def before():
+    """Return the program's processes, with the one that counts the workers: it starts once, and stays."""
+    with engine("local=1") as one:
+        list(one.map(squared, [1]))
+    return psutil.Process().children()
 
 
 def test_results_come_in_the_order_of_the_units(some):
@@ -44,11 +61,17 @@ def test_a_process_that_ends_is_told_of():
         list(one.map(ended, [1]))
 
 
+@pytest.mark.thorough
+@pytest.mark.timeout(120)
+def test_a_process_that_is_killed_while_it_writes_its_result_is_told_of(before):
+    with engine("local=2") as two:
+        with pytest.raises(InputError, match="ended before its work did"):
+            list(two.map(killed_while_writing, [1, 2, 3]))
+    assert all_end(before)
+
+
 @pytest.mark.slow
-def test_the_other_processes_end_with_one_that_ends():
-    with engine("local=1") as one:  # the first starts what counts a program's processes, and stays
-        list(one.map(squared, [1]))
-    before = psutil.Process().children()
+def test_the_other_processes_end_with_one_that_ends(before):
     with engine("local=2") as two:
         with pytest.raises(InputError, match="ended before its work did"):
             list(two.map(ended_if_odd, [0, 1, *[2] * 20]))
@@ -65,8 +88,7 @@ def test_the_units_after_one_that_is_given_up_are_done_by_the_next_to_ask(some):
 
 
 @pytest.mark.slow
-def test_an_engine_that_nobody_closes_ends_with_its_program():
-    before = psutil.Process().children()
+def test_an_engine_that_nobody_closes_ends_with_its_program(before):
     two = engine("local=2")
     assert list(two.map(squared, [3, 4])) == [9, 16]
     assert started(before)
@@ -84,12 +106,9 @@ def test_large_results_and_large_units_pass():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
-def test_a_process_that_is_killed_at_any_moment_is_told_of(seed):
+def test_a_process_that_is_killed_at_any_moment_is_told_of(before, seed):
     """While it starts, reads a unit, works, writes what came out, or has nothing to do."""
     rng = random.Random(seed)
-    with engine("local=1") as one:
-        list(one.map(squared, [1]))
-    before = psutil.Process().children()
     units = [b"x" * 10**5] * 400
 
     def kill() -> None:
@@ -113,11 +132,8 @@ def test_a_process_that_is_killed_at_any_moment_is_told_of(seed):
 
 @pytest.mark.thorough
 @pytest.mark.timeout(120)
-def test_an_idle_process_that_does_not_answer_ends_with_the_engine():
+def test_an_idle_process_that_does_not_answer_ends_with_the_engine(before):
     """As one that waits for the lock of the queue of tasks, which another one held when it was killed."""
-    with engine("local=1") as one:
-        list(one.map(squared, [1]))
-    before = psutil.Process().children()
     with engine("local=2") as two:
         assert list(two.map(squared, [1, 2, 3, 4])) == [1, 4, 9, 16]
         for process in started(before):
@@ -135,11 +151,14 @@ def all_end(before):
 
 def started(before):
     """Return the processes that are there and were not before."""
-    return [
-        one
-        for one in psutil.Process().children()
-        if one not in before and one.is_running() and one.status() != psutil.STATUS_ZOMBIE
-    ]
+    return [one for one in psutil.Process().children() if one not in before and runs(one)]
+
+
+def runs(process):
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:  # it ended a moment ago
+        return False
 
 
 @pytest.mark.parametrize(

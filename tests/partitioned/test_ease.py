@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from recsys import FitError, InputError
 from recsys.partitioned import fit_partitions, recommend_partitions
 from recsys.rankers import ease, load_package, load_ranker, make_ranker
-from recsys.rankers.sparse_inverse import sparse_inverse_weights
+from recsys.rankers.sparse_inverse import sparse_inverse_weights, weighted_counts
 from recsys.utils.spec import parse_spec
 from tests.partitioned.test_fit import COLUMNS, likes, matrix_of, same_state, write
 from tests.strategies import liked_matrices
@@ -26,7 +26,7 @@ def expected_of(spec, matrix):
     if ranker.votes:
         votes = np.diff(matrix.indptr).astype(np.float64) ** -ranker.votes
     top_k = min(ranker.top_k or ease.TOP_K, matrix.shape[1])
-    ridge = ranker._ridge(ease._counts(matrix, votes))
+    ridge = ranker._ridge(weighted_counts(matrix, votes))
     return sparse_inverse_weights(matrix, ridge, top_k, PLENTY, False, votes)
 
 
