@@ -9,10 +9,11 @@ sign ±1 is CF-OMD (5.7) and KOMD (4.3.3); one group, ridge 0, q = ½ diag(K) is
 Conjugate gradients on the face of positive weights find the solution when few bounds are
 active, which is nearly always so for recommendation; weights that turn negative are
 dropped and the face solved again. Where ridges differ the gradients are preconditioned by the
-diagonal: ridges over many decades would take many steps. Pairwise steps with exact line search
-then finish from that feasible point and certify it: the reported residual is the largest
-violation of the optimality conditions, max{gᵢ : aᵢ > 0} − min{gᵢ} over a group, g the gradient.
-The duality gap is at most the residual times the number of groups.
+diagonal: ridges over many decades would take many steps. Where so many bounds are active that no
+face is found, pairwise steps with exact line search finish from the feasible point. The reported
+residual certifies the solution: it is the largest violation of the optimality conditions,
+max{gᵢ : aᵢ > 0} − min{gᵢ} over a group, g the gradient. The duality gap is at most the residual times
+the number of groups.
 
 Only the lower triangle of K is read, and each entry serves its row and its column at once. On the way
 products are taken in K's own precision; what is reported is computed afresh in float64.
@@ -103,8 +104,16 @@ def solve_simplex(
     gradient, face = sign * (K @ (sign * weights)), np.empty(n, dtype=np.uint32)
     buffer, narrow, work = np.empty(n * n, K.dtype), np.empty((2, n), K.dtype), np.empty((7, n))
     residual, steps = solve_face(
-        K, n, q, sign, ridge, weights, gradient, face, buffer, work, narrow, tol, max_steps
+        K, n, q, sign, ridge, weights, gradient, face, buffer, work, narrow, tol
     )
+    if not residual <= tol:
+        whole = np.tril(K) + np.tril(K, -1).T
+        given = whole, n, q, sign, ridge, weights
+        _gradient(*given, False, narrow, work[0], work[1], gradient)
+        steps += _pairwise(whole, n, sign, ridge, weights, gradient, tol, max_steps)
+        # The pairwise steps update the gradient; what is reported is computed afresh.
+        _gradient(*given, False, narrow, work[0], work[1], gradient)
+        residual = _residual(weights, gradient, n, sign)
     return Solution(weights, float(residual), int(steps))
 
 
@@ -143,45 +152,50 @@ def multiply(K, n, v, out):
     An entry is read once and used twice, for its row's sum and in its column's. The rows are
     slices: written K[i, j] the loop does not vectorise.
     """
-    out[:n] = 0.0
+    for i in range(n):
+        out[i] = 0.0
     i = 0
     while i + 4 <= n:
-        a, b, c, d = K[i, :i], K[i + 1, :i], K[i + 2, :i], K[i + 3, :i]
-        x, y = v[:i], out[:i]
+        a, b, c, d = K[i], K[i + 1], K[i + 2], K[i + 3]
         v0, v1, v2, v3 = v[i], v[i + 1], v[i + 2], v[i + 3]
-        k10, k20, k30 = K[i + 1, i], K[i + 2, i], K[i + 3, i]
-        k21, k31, k32 = K[i + 2, i + 1], K[i + 3, i + 1], K[i + 3, i + 2]
-        s0 = K[i, i] * v0 + k10 * v1 + k20 * v2 + k30 * v3
-        s1 = k10 * v0 + K[i + 1, i + 1] * v1 + k21 * v2 + k31 * v3
-        s2 = k20 * v0 + k21 * v1 + K[i + 2, i + 2] * v2 + k32 * v3
-        s3 = k30 * v0 + k31 * v1 + k32 * v2 + K[i + 3, i + 3] * v3
+        k10, k20, k30, k21, k31, k32 = b[i], c[i], d[i], c[i + 1], d[i + 1], d[i + 2]
+        s0 = a[i] * v0 + k10 * v1 + k20 * v2 + k30 * v3
+        s1 = k10 * v0 + b[i + 1] * v1 + k21 * v2 + k31 * v3
+        s2 = k20 * v0 + k21 * v1 + c[i + 2] * v2 + k32 * v3
+        s3 = k30 * v0 + k31 * v1 + k32 * v2 + d[i + 3] * v3
         for j in range(i):
-            s0 += a[j] * x[j]
-            s1 += b[j] * x[j]
-            s2 += c[j] * x[j]
-            s3 += d[j] * x[j]
-            y[j] += (v0 * a[j] + v1 * b[j]) + (v2 * c[j] + v3 * d[j])
+            s0 += a[j] * v[j]
+            s1 += b[j] * v[j]
+            s2 += c[j] * v[j]
+            s3 += d[j] * v[j]
+            out[j] += (v0 * a[j] + v1 * b[j]) + (v2 * c[j] + v3 * d[j])
         out[i], out[i + 1], out[i + 2], out[i + 3] = s0, s1, s2, s3
         i += 4
     while i < n:
-        a, x, y = K[i, :i], v[:i], out[:i]
-        v0 = v[i]
-        s0 = K[i, i] * v0
+        a, v0 = K[i], v[i]
+        s0 = a[i] * v0
         for j in range(i):
-            s0 += a[j] * x[j]
-            y[j] += v0 * a[j]
+            s0 += a[j] * v[j]
+            out[j] += v0 * a[j]
         out[i] = s0
         i += 1
 
 
 @jit
-def _gradient(K, n, q, sign, ridge, a, v, Kv, g):
-    """G = (S K S + diag(ridge)) a − q; the product has the precision of the buffers v and Kv."""
-    for i in range(n):
-        v[i] = sign[i] * a[i]
-    multiply(K, n, v, Kv)
-    for i in range(n):
-        g[i] = sign[i] * Kv[i] + ridge[i] * a[i] - q[i]
+def _gradient(K, n, q, sign, ridge, a, rough, narrow, v, Kv, g):
+    """G = (S K S + diag(ridge)) a − q; the product is taken in K's precision where rough."""
+    if rough:
+        for i in range(n):
+            narrow[0, i] = sign[i] * a[i]
+        multiply(K, n, narrow[0], narrow[1])
+        for i in range(n):
+            g[i] = sign[i] * narrow[1, i] + ridge[i] * a[i] - q[i]
+    else:
+        for i in range(n):
+            v[i] = sign[i] * a[i]
+        multiply(K, n, v, Kv)
+        for i in range(n):
+            g[i] = sign[i] * Kv[i] + ridge[i] * a[i] - q[i]
 
 
 @jit(fastmath=SUMS)
@@ -322,20 +336,23 @@ def _pairwise(K, n, sign, ridge, a, g, tol, max_steps):
         i, j = best_i, best_j
         # Among the variables that may give weight to i, the one that gains most (second order).
         gain = 0.0
-        q_ii = K[i, i] + ridge[i]
+        row = K[i]
+        q_ii = row[i] + ridge[i]
         for k in range(n):
             if sign[k] == sign[i] and a[k] > 0.0 and g[k] > g[i]:
                 slope = g[k] - g[i]
-                curvature = max(q_ii + K[k, k] + ridge[k] - 2.0 * K[i, k], 1e-12)
+                curvature = q_ii + K[k, k] + ridge[k] - 2.0 * row[k]
+                curvature = curvature if curvature > 1e-12 else 1e-12
                 if slope * slope / curvature > gain:
                     gain, j = slope * slope / curvature, k
-        curvature = max(q_ii + K[j, j] + ridge[j] - 2.0 * K[i, j], 1e-12)
-        delta = min((g[j] - g[i]) / curvature, a[j])
+        curvature = q_ii + K[j, j] + ridge[j] - 2.0 * row[j]
+        delta = (g[j] - g[i]) / (curvature if curvature > 1e-12 else 1e-12)
+        delta = delta if delta < a[j] else a[j]
         a[i] += delta
         a[j] = a[j] - delta if delta < a[j] else 0.0
-        change = delta * sign[i]
+        change, other = delta * sign[i], K[j]
         for k in range(n):
-            g[k] += sign[k] * change * (K[i, k] - K[j, k])
+            g[k] += sign[k] * change * (row[k] - other[k])
         g[i] += delta * ridge[i]
         g[j] -= delta * ridge[j]
     return max_steps
@@ -379,10 +396,7 @@ def _on_face(K, n, buffer, f, face, q, sign, ridge, a, g, work, narrow, first, r
         small = buffer[: f * f].reshape(f, f)
         gather(K, face, f, small)
         _normalise(b, f, s)
-        if rough:
-            _gradient(small, f, q_f, s, ridge_f, b, narrow[0], narrow[1], r)
-        else:
-            _gradient(small, f, q_f, s, ridge_f, b, p, scale, r)
+        _gradient(small, f, q_f, s, ridge_f, b, rough, narrow, p, scale, r)
         for i in range(f):
             r[i] = -r[i]
     for i in range(f):
@@ -391,8 +405,11 @@ def _on_face(K, n, buffer, f, face, q, sign, ridge, a, g, work, narrow, first, r
 
 
 @jit
-def solve_face(K, n, q, sign, ridge, a, g, face, buffer, work, narrow, tol, max_steps):
+def solve_face(K, n, q, sign, ridge, a, g, face, buffer, work, narrow, tol):
     """Solve for one C-ordered matrix K (n, n); a (n) receives the weights, g (n) the gradient.
+
+    Where MAX_FACES faces are not enough, which is rare, the residual stays above tol: `solve_simplex`
+    goes on from there.
 
     On entry a holds weights of each group, above 0 and of sum 1, and g the vector S K S a. Of K the
     lower triangle is read. face is uint32 (n; unsigned, so that indexing has no sign to test), buffer a
@@ -402,7 +419,7 @@ def solve_face(K, n, q, sign, ridge, a, g, face, buffer, work, narrow, tol, max_
     for i in range(n):
         face[i] = i
         g[i] += ridge[i] * a[i] - q[i]
-    steps, f = 0, n
+    steps, f, residual = 0, n, np.inf
     for attempt in range(MAX_FACES):
         rough = attempt < ROUGH_FACES
         f, taken = _on_face(
@@ -410,23 +427,15 @@ def solve_face(K, n, q, sign, ridge, a, g, face, buffer, work, narrow, tol, max_
         )
         steps += taken
         _normalise(a, n, sign)
-        if rough:
-            _gradient(K, n, q, sign, ridge, a, narrow[0], narrow[1], g)
-        if not rough or _residual(a, g, n, sign) <= tol:
-            _gradient(K, n, q, sign, ridge, a, work[0], work[1], g)
+        _gradient(K, n, q, sign, ridge, a, rough, narrow, work[0], work[1], g)
+        residual = _residual(a, g, n, sign)
+        if rough and residual <= tol:
+            _gradient(K, n, q, sign, ridge, a, False, narrow, work[0], work[1], g)
             residual = _residual(a, g, n, sign)
-            if residual <= tol:
-                return residual, steps
+        if residual <= tol:
+            break
         f = _release(a, g, n, sign, face, tol)
-    whole = buffer[: n * n].reshape(n, n)
-    for i in range(n):
-        for j in range(i + 1):
-            whole[i, j] = whole[j, i] = K[i, j]
-    _gradient(K, n, q, sign, ridge, a, work[0], work[1], g)
-    steps += _pairwise(whole, n, sign, ridge, a, g, tol, max_steps)
-    # The pairwise steps update the gradient; what is reported is computed afresh.
-    _gradient(K, n, q, sign, ridge, a, work[0], work[1], g)
-    return _residual(a, g, n, sign), steps
+    return residual, steps
 
 
 @jit

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from recsys._jit import in_parts, parallel
 from recsys.kernels.gram.counts import count_type, pair_lengths, sparse_bytes
 from recsys.optim.simplex_qp import TOLERANCE
-from recsys.rankers._margin_programs import MAX_STEPS, programs
+from recsys.rankers._margin_programs import programs
 from recsys.rankers._scoring import weighted_rows
 from recsys.utils.memory import check_memory, free_memory
 
@@ -110,7 +110,7 @@ class DenseView:
         alpha, residuals = np.empty(rows.nnz), np.zeros(rows.shape[0])
         shared = (
             np.argsort(-lengths, kind="stable"), rows.indptr, rows.indices.view(np.uint32), self.gram,
-            row_sums, q_all, exact, ridge, omega, TOLERANCE, MAX_STEPS, longest, alpha, residuals,
+            row_sums, q_all, exact, ridge, omega, TOLERANCE, longest, alpha, residuals,
         )  # fmt: skip
         if rows.shape[0] <= 1:
             programs(0, 1, *shared)

@@ -5,6 +5,7 @@ Sources: Polato's thesis, 10.2 (CF-KOMD) and 10.1 (ECF-OMD).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +18,7 @@ from recsys.kernels.gram.counts import ItemCounts, check_counts, dense_counts, s
 from recsys.kernels.gram.dense import centred_gram
 from recsys.kernels.gram.rows import ItemRows, check_item_rows, item_rows
 from recsys.kernels.gram.structured import StructuredGram
-from recsys.optim.simplex_qp import TOLERANCE
+from recsys.optim.simplex_qp import TOLERANCE, Solution, solve_simplex
 from recsys.rankers._gram_view import DenseView, GramView, prefers_dense, prefers_rows
 from recsys.rankers._row_view import RowView
 from recsys.rankers._structured_view import StructuredView
@@ -32,6 +33,27 @@ from recsys.utils.validation import check_choice, check_real, clean_matrix
 # certify.
 LEAST_WEIGHT = 1e-12
 LOOSEST = 100 * TOLERANCE  # residual of a program whose steps ended
+
+
+def certified(
+    weights: NDArray[np.float64],
+    residuals: NDArray[np.float64],
+    program: Callable[[int], tuple[Any, Any, Solution]],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return weights and residuals of programs that are all solved, or refuse them.
+
+    The few whose residuals are above the tolerance are solved again, with pairwise steps: program(u)
+    returns where the weights of user u are, their signs and the solution.
+    """
+    for u in np.flatnonzero(residuals > TOLERANCE).tolist():
+        where, sign, solution = program(u)
+        weights[where], residuals[u] = sign * solution.weights, solution.residual
+    if residuals.max(initial=0.0) > LOOSEST:
+        raise FitError(
+            f"a program stopped at residual {residuals.max():.1e}, above {LOOSEST:.0e}: "
+            "raise regularization"
+        )
+    return weights, residuals
 
 
 class KernelRanker(Ranker):
@@ -254,17 +276,6 @@ class KernelRanker(Ranker):
         """Return t where the matrix kept is K − tᵢ − tⱼ; None where it is K."""
         return self._view()[3]
 
-    def _certified(
-        self, alpha: NDArray[np.float64], residuals: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the weights of programs that came to their end, or refuse them."""
-        if residuals.max(initial=0.0) > LOOSEST:
-            raise FitError(
-                f"a program stopped at residual {residuals.max():.1e}, above {LOOSEST:.0e}: "
-                "raise regularization"
-            )
-        return alpha, residuals
-
     def _check_state(self) -> None:
         self._derived = None
         if "gram_" in vars(self) or "correction_" in vars(self):
@@ -367,9 +378,22 @@ class MarginRanker(KernelRanker):
         offsets = self._offsets()
         q_all = np.zeros(self.n_items_) if offsets is None else -offsets
         ridge, omega = float(self.regularization), self._omega(rows, times)
-        return self._certified(
-            *self._gram.solve(rows, self.row_sums_, q_all, self.q == "exact", ridge, omega)
-        )
+        exact, m = self.q == "exact", self.n_items_
+        alpha, residuals = self._gram.solve(rows, self.row_sums_, q_all, exact, ridge, omega)
+
+        def program(u: int) -> tuple[slice, Any, Solution]:
+            span = slice(rows.indptr[u], rows.indptr[u + 1])
+            items = rows.indices[span]
+            K = self._gram.rows(items)[:, items]
+            if not exact:
+                q = self.row_sums_[items] / m
+            elif len(items) < m:
+                q = (self.row_sums_[items] - K.sum(0, dtype=np.float64)) / (m - len(items))
+            else:
+                q = q_all[items]
+            return span, 1.0, solve_simplex(K, q, ridge=ridge / omega[span])
+
+        return certified(alpha, residuals, program)
 
     def _fold_in_scores(self, rows: sp.csr_matrix, times: Times = None) -> NDArray[np.floating]:
         return self._summed(rows, *self._sums(rows, times))

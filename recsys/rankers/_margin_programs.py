@@ -7,17 +7,13 @@ import numpy as np
 from recsys._jit import borrowed, jit
 from recsys.optim.simplex_qp import gather, multiply, solve_face
 
-# Each pairwise step costs a pass over the profile; no program has needed a hundredth of these.
-MAX_STEPS = 200_000
-
-
 # ---- kernels
 
 
 @jit(inline="always")
 def solve_one(
     K, n, items, row_sums, q_all, m, exact, sign, ridge_p, omega, ridge, a, q, g, face, small, work,
-    narrow, tol, max_steps,
+    narrow, tol,
 ):  # fmt: skip
     """Solve one user's program from the lower triangle of the block K and its column sums g.
 
@@ -43,7 +39,7 @@ def solve_one(
             g[i] /= n
     if not alike:
         multiply(K, n, a, g)
-    residual, _ = solve_face(K, n, q, sign, ridge, a, g, face, small, work, narrow, tol, max_steps)
+    residual, _ = solve_face(K, n, q, sign, ridge, a, g, face, small, work, narrow, tol)
     return residual
 
 
@@ -61,7 +57,6 @@ def programs(
     ridge_p,
     omega,
     tol,
-    max_steps,
     longest,
     alpha,
     residuals,
@@ -88,14 +83,12 @@ def programs(
         multiply(K, n, work[0], g)
         residuals[u] = solve_one(
             K, n, items, row_sums, q_all, m, exact, sign, ridge_p, omega[indptr[u] : indptr[u + 1]],
-            ridge, alpha[indptr[u] : indptr[u + 1]], q, g, face, small, work, narrow, tol, max_steps,
+            ridge, alpha[indptr[u] : indptr[u + 1]], q, g, face, small, work, narrow, tol,
         )  # fmt: skip
 
 
 @jit
-def full_programs(
-    first, stride, indptr, indices, gram, ridge_p, ridge_n, omega, tol, max_steps, signed, residuals
-):
+def full_programs(first, stride, indptr, indices, gram, ridge_p, ridge_n, omega, tol, signed, residuals):
     gram, signed = borrowed((gram, signed))
     m = len(gram)
     small, work = np.empty(m * m, dtype=np.float32), np.empty((7, m))
@@ -122,8 +115,6 @@ def full_programs(
         multiply(gram, m, work[0], g)
         for i in range(m):
             g[i] *= sign[i]
-        residuals[u], _ = solve_face(
-            gram, m, q, sign, ridge, a, g, face, small, work, narrow, tol, max_steps
-        )
+        residuals[u], _ = solve_face(gram, m, q, sign, ridge, a, g, face, small, work, narrow, tol)
         for i in range(m):
             a[i] *= sign[i]

@@ -292,7 +292,7 @@ def _gather(G, R, items, n, place_of, shared, K):
 @jit
 def _programs(
     first, stride, order, indptr, indices, places, G, R, row_sums, q_all, exact, ridge_p, omega, tol,
-    max_steps, longest, alpha, residuals,
+    longest, alpha, residuals,
 ):  # fmt: skip
     G, R = borrowed(G), borrowed(R)
     indices, places, row_sums, q_all, omega, alpha = borrowed(
@@ -320,7 +320,7 @@ def _programs(
                 g[j] += K[i, j]
         residuals[u] = solve_one(
             K, n, items, row_sums, q_all, m, exact, sign, ridge_p, omega[indptr[u] : indptr[u + 1]],
-            ridge, alpha[indptr[u] : indptr[u + 1]], q, g, face, small, work, narrow, tol, max_steps,
+            ridge, alpha[indptr[u] : indptr[u + 1]], q, g, face, small, work, narrow, tol,
         )  # fmt: skip
 
 

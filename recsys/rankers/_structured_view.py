@@ -18,7 +18,7 @@ from recsys.kernels.gram.structured import (
     value_of,
 )
 from recsys.optim.simplex_qp import TOLERANCE
-from recsys.rankers._margin_programs import MAX_STEPS, solve_one
+from recsys.rankers._margin_programs import solve_one
 from recsys.rankers._structured_lists import Bounds, bounds_of, fill_best
 from recsys.utils.memory import check_memory
 
@@ -85,7 +85,7 @@ def solve_programs(
     alpha, residuals = np.empty(rows.nnz), np.zeros(rows.shape[0])
     shared = (
         np.argsort(-lengths, kind="stable"), rows.indptr, rows.indices, place[rows.indices], *given,
-        TOLERANCE, MAX_STEPS, longest, alpha, residuals,
+        TOLERANCE, longest, alpha, residuals,
     )  # fmt: skip
     over_rows(rows.shape[0], programs, *shared)
     return alpha, residuals
@@ -163,7 +163,7 @@ def _gather(G, items, n, place_of, K):
 @jit
 def _programs(
     first, stride, order, indptr, indices, places, G, row_sums, q_all, exact, ridge_p, omega, tol,
-    max_steps, longest, alpha, residuals,
+    longest, alpha, residuals,
 ):  # fmt: skip
     G = borrowed(G)
     indices, places, row_sums, q_all, omega, alpha = borrowed(
@@ -191,7 +191,7 @@ def _programs(
                 g[j] += K[i, j]
         residuals[u] = solve_one(
             K, n, items, row_sums, q_all, m, exact, sign, ridge_p, omega[indptr[u] : indptr[u + 1]],
-            ridge, alpha[indptr[u] : indptr[u + 1]], q, g, face, small, work, narrow, tol, max_steps,
+            ridge, alpha[indptr[u] : indptr[u + 1]], q, g, face, small, work, narrow, tol,
         )  # fmt: skip
 
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from recsys._jit import in_parts, parallel
 from recsys.kernels.gram.counts import dense_counts
-from recsys.optim.simplex_qp import TOLERANCE
-from recsys.rankers._margin import KernelRanker
-from recsys.rankers._margin_programs import MAX_STEPS, full_programs
+from recsys.optim.simplex_qp import TOLERANCE, Solution, solve_simplex
+from recsys.rankers._margin import KernelRanker, certified
+from recsys.rankers._margin_programs import full_programs
 from recsys.rankers._scoring import weighted_rows
 from recsys.rankers.base import Shares, Times
 from recsys.rankers.registry import RANKERS
@@ -105,16 +105,15 @@ class CFOMD(KernelRanker):
         self, rows: sp.csr_matrix, times: Times
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         users, m = rows.shape
-        signed, residuals = np.zeros((users, m)), np.zeros(users)
+        signed, residuals, omega = np.zeros((users, m)), np.zeros(users), self._omega(rows, times)
         shared = (
             rows.indptr,
             rows.indices,
             self.gram_,
             float(self.regularization),
             float(self.negative_regularization),
-            self._omega(rows, times),
+            omega,
             TOLERANCE,
-            MAX_STEPS,
             signed,
             residuals,
         )
@@ -124,7 +123,15 @@ class CFOMD(KernelRanker):
             with parallel() as threads:
                 check_memory(4 * threads * m * m, f"the programs over {m:,} items")
                 in_parts(threads, full_programs, *shared)
-        return self._certified(signed, residuals)
+
+        def program(u: int) -> tuple[int, NDArray[np.float64], Solution]:
+            span = slice(rows.indptr[u], rows.indptr[u + 1])
+            sign, ridge = np.full(m, -1.0), np.full(m, float(self.negative_regularization))
+            sign[rows.indices[span]] = 1.0
+            ridge[rows.indices[span]] = self.regularization / omega[span]
+            return u, sign, solve_simplex(self.gram_, sign=sign, ridge=ridge)
+
+        return certified(signed, residuals, program)
 
     def _fold_in_scores(self, rows: sp.csr_matrix, times: Times = None) -> NDArray[np.floating]:
         signed, _ = self._solve(rows, times)

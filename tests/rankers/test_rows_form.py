@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from recsys import InputError, load_ranker, make_ranker
 from recsys.kernels.gram.counts import dense_counts
 from recsys.kernels.gram.rows import item_rows
-from recsys.rankers import _gram_view, _row_view
+from recsys.optim import simplex_qp
+from recsys.rankers import _gram_view, _margin, _row_view, cf_omd
+from recsys.rankers._margin import certified
 from recsys.rankers._row_view import RowView
 from tests.reference import rankers  # noqa: F401 - registers
 from tests.reference.registry import RANKERS as REFERENCES
@@ -175,3 +177,36 @@ def test_pairs_are_kept_where_they_fit_what_is_asked_for(monkeypatch):
     monkeypatch.setattr(_gram_view, "free_memory", lambda: 4000)
     assert _gram_view.memory_limit(R, None) == 1000
     assert _gram_view.memory_limit(R, 12) == 12
+
+
+@pytest.mark.parametrize("q", ["exact", "mean"])
+@pytest.mark.parametrize("form", ["dense", "pairs", "rows"])
+def test_programs_that_no_face_solved_are_solved_by_themselves(form, q, monkeypatch):
+    check_solved_again(fit(data(), form, kernel="mc", regularization=0.5, recency=0.7, q=q), monkeypatch)
+
+
+def test_cf_omd_solves_by_itself_what_no_face_solved(monkeypatch):
+    check_solved_again(make_ranker("cf-omd", recency=0.7).fit(data(), show_progress=False), monkeypatch)
+
+
+def check_solved_again(ranker, monkeypatch):
+    R, times = data(), data()
+    times.data = np.random.default_rng(1).integers(1, 9, times.nnz).astype(np.float64)
+    expected = ranker.weights(R, times)[0]
+    programs = []
+
+    def unsolved(weights, residuals, program):
+        programs.append(program)
+        again = np.arange(len(residuals))[R.getnnz(1) > 0][::2]
+        residuals[again] = 1.0
+        for u in again:
+            weights[program(u)[0]] = np.nan
+        return certified(weights, residuals, program)
+
+    for module in (_margin, cf_omd):
+        monkeypatch.setattr(module, "certified", unsolved)
+    weights, residuals = ranker.weights(R, times)
+    assert programs and residuals.max() <= simplex_qp.TOLERANCE
+    np.testing.assert_allclose(
+        *(x.toarray() if sp.issparse(x) else x for x in (weights, expected)), atol=2e-5
+    )
