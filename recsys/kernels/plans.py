@@ -175,7 +175,7 @@ def value(code, s, a, b, par, table):
     if code == HIT_SUM:  # κ* over its largest value; weights of d = 1…D follow the table
         total = 0.0
         for d in range(1, int(par[2]) + 1):
-            share = hit_both(table[s], table[a] - table[s], table[b] - table[s], par[1], d)
+            share = hit_both(table[s], table[a] - table[s], table[b] - table[s], par[1], float(d))
             total += table[int(par[0]) + d] * share
         return total
     if code == CONJUNCTION_OF_D:  # log C(κ_mD, c), (6.18); par = n, 1/n, d, c; table[n + 1] = log C(n,d)
@@ -276,7 +276,7 @@ def missed_by(code, share, par, table):
     if code == HIT_SUM:
         total = 0.0
         for d in range(1, int(par[2]) + 1):
-            total += table[int(par[0]) + d] * missed_share(share, par[1], d)
+            total += table[int(par[0]) + d] * missed_share(share, par[1], float(d))
         return total
     return missed_share(share, par[1], par[2])
 

@@ -429,8 +429,8 @@ def solve_face(K, n, q, sign, ridge, a, g, face, buffer, work, narrow, tol):
         _normalise(a, n, sign)
         _gradient(K, n, q, sign, ridge, a, rough, narrow, work[0], work[1], g)
         residual = _residual(a, g, n, sign)
-        if rough and residual <= tol:
-            _gradient(K, n, q, sign, ridge, a, False, narrow, work[0], work[1], g)
+        if rough and residual <= tol:  # `not rough`: for a literal it would be compiled once more
+            _gradient(K, n, q, sign, ridge, a, not rough, narrow, work[0], work[1], g)
             residual = _residual(a, g, n, sign)
         if residual <= tol:
             break
