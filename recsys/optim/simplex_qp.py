@@ -119,6 +119,8 @@ def solve_simplex(
 
 # ---- kernels
 
+once = jit(inline="always")  # for what is called in one place: a function less to compile
+
 
 @jit
 def gather(source, ids, n, out):
@@ -215,7 +217,7 @@ def _project(v, n, sign, scale):
         v[i] -= mean_p if sign[i] > 0 else mean_n
 
 
-@jit
+@once
 def _largest(v, n):
     top = 0.0
     for i in range(n):
@@ -223,7 +225,7 @@ def _largest(v, n):
     return top
 
 
-@jit
+@once
 def _precondition(K, n, sign, ridge, scale):
     """Scale = what the diagonal is at the least ridge of a group over what it is here: 1 if all are.
 
@@ -358,7 +360,7 @@ def _pairwise(K, n, sign, ridge, a, g, tol, max_steps):
     return max_steps
 
 
-@jit(inline="always")  # called once: what is inlined here is compiled once less
+@once
 def _on_face(K, n, buffer, f, face, q, sign, ridge, a, g, work, narrow, first, rough, tol):
     """Solve over the f variables listed in face, ascending, dropping those that turn negative.
 
@@ -438,7 +440,7 @@ def solve_face(K, n, q, sign, ridge, a, g, face, buffer, work, narrow, tol):
     return residual, steps
 
 
-@jit
+@once
 def _release(a, g, n, sign, face, tol):
     """List the variables with weight, and those at 0 that would lower the objective."""
     mean_p = mean_n = 0.0
