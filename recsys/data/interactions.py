@@ -11,7 +11,7 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from recsys.data.cells import coded
+from recsys.data.cells import IN_CACHE, coded
 from recsys.data.columns import Columns, Spelling
 from recsys.data.roles import title_column
 from recsys.data.row_counts import RowCounts
@@ -499,10 +499,7 @@ def merged(
         u, user_ids = _renumbered(u, user_ids)
         i, item_ids = _renumbered(i, item_ids)
     mode = duplicates or ("last" if weight is None else "sum")
-    ordered = _keys(u, i, len(item_ids))
-    ordered.sort()
-    repeated = int((ordered[1:] == ordered[:-1]).sum())
-    del ordered
+    repeated = _repeats(u, i, len(item_ids))
     if repeated:
         key = _keys(u, i, len(item_ids))
         order = np.arange(len(key)) if time is None else np.argsort(time, kind="stable")
@@ -535,6 +532,25 @@ def merged(
         u.astype(np.int32, copy=False), i.astype(np.int32, copy=False), user_ids, item_ids, rating, time,
         name=name, notes=notes, weight=weight,
     )  # fmt: skip
+
+
+def _repeats(u: NDArray[Any], i: NDArray[Any], n_items: int) -> int:
+    """Return how many rows repeat the pair of an earlier one.
+
+    Where the rows of each user stand together, they are sorted a few users at a time: in half the time,
+    and in little memory.
+    """
+    size = len(u)
+    step = IN_CACHE if (u[1:] >= u[:-1]).all() else size
+    begin = found = 0
+    while begin < size:
+        end = min(begin + step, size)
+        end = int(np.searchsorted(u, u[end - 1], "right")) if end < size else size
+        ordered = _keys(u[begin:end], i[begin:end], n_items)
+        ordered.sort()
+        found += int((ordered[1:] == ordered[:-1]).sum())
+        begin = end
+    return found
 
 
 def _keys(u: NDArray[Any], i: NDArray[Any], n_items: int) -> NDArray[np.int64]:
