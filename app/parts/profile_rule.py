@@ -21,6 +21,8 @@ HEAD_START = 2.0  # seconds that the first list has before its rule is begun
 PATIENCE = 0.6  # seconds a list waits for its rule
 MARK = "fits your rule"  # on the items of a list that follow the rule of the profile
 
+COVERS = "What the rule covers, and whether the list follows it"
+
 
 def profile_rule(
     catalogue: Catalogue,
@@ -58,7 +60,7 @@ def profile_rule(
         return nothing
     how = following(found.rule, catalogue.attributes, ranked, listed)
     st.text(f"This profile as a rule: {wording.readable(found.rule)}")
-    with st.expander("What the rule covers, and whether the list follows it"):
+    with st.expander(COVERS):
         st.caption(
             " ".join(wording.taste(found, word=catalogue.word))
             + " The rule is read from the profile and the items' attributes; the model does not use it."
@@ -72,9 +74,10 @@ def _later(job: Job) -> None:
     """Say that the rule is coming, and run the page again when it is there."""
     if job.over:
         st.rerun()
-    st.caption(
-        "This profile as a rule: being read from the profile; at the first start that is compiled."
-    )
+    # The same two elements as when it is there, so that the cards below do not move.
+    st.text("This profile as a rule: being read from the profile …")
+    with st.expander(COVERS):
+        st.caption("At the first start this is compiled, for some seconds.")
 
 
 def rule_of(catalogue: Catalogue, chosen_user: ChosenUser, candidates: NDArray[np.int32]) -> Any:

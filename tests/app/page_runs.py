@@ -41,7 +41,7 @@ def settle(at, seconds=90, rule=False):
     """Run again while a page shows progress, as its timer would, or until the rule of a profile is there, too."""
     for _ in range(int(seconds / 0.3)):
         assert not at.exception, [e.message for e in at.exception]
-        waits = rule and any("being read from the profile" in one.value for one in at.caption)
+        waits = rule and any("being read from the profile" in one.value for one in at.text)
         if not waits and not len(at.get("progress")):
             return at
         time.sleep(0.3)
