@@ -537,8 +537,8 @@ def merged(
 def _repeats(u: NDArray[Any], i: NDArray[Any], n_items: int) -> int:
     """Return how many rows repeat the pair of an earlier one.
 
-    Where the rows of each user stand together, they are sorted a few users at a time: in half the time,
-    and in little memory.
+    Where the rows of each user stand together, they are sorted a few users at a time, in less time and
+    memory.
     """
     size = len(u)
     step = IN_CACHE if (u[1:] >= u[:-1]).all() else size
