@@ -119,7 +119,7 @@ def solve_simplex(
 
 # ---- kernels
 
-once = jit(inline="always")  # for what is called in one place: a function less to compile
+once = jit(inline="always")  # for what a single line calls: a function less to compile
 
 
 @jit
