@@ -20,7 +20,6 @@ from recsys.explain import text as wording
 HEAD_START = 2.0  # seconds that the first list has before its rule is begun
 PATIENCE = 0.6  # seconds a list waits for its rule
 MARK = "fits your rule"  # on the items of a list that follow the rule of the profile
-
 COVERS = "What the rule covers, and whether the list follows it"
 
 

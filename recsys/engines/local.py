@@ -75,7 +75,7 @@ class ProcessEngine(Engine):
         more, loky reads the end of the pipe.
         """
         workers = list((self._pool._processes or {}).values())
-        if any(worker.exitcode is not None for worker in workers):
+        if any(worker.exitcode for worker in workers):
             for worker in workers:
                 with suppress(psutil.NoSuchProcess):
                     psutil.Process(worker.pid).kill()

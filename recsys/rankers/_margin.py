@@ -381,7 +381,7 @@ class MarginRanker(KernelRanker):
         exact, m = self.q == "exact", self.n_items_
         alpha, residuals = self._gram.solve(rows, self.row_sums_, q_all, exact, ridge, omega)
 
-        def program(u: int) -> tuple[slice, Any, Solution]:
+        def program(u: int) -> tuple[slice, Any, Solution]:  # as `_margin_programs.solve_one` poses it
             span = slice(rows.indptr[u], rows.indptr[u + 1])
             items = rows.indices[span]
             K = self._gram.rows(items)[:, items]
