@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 RECSYS_DATA ?= $(wildcard $(abspath ../shared/data))
 export RECSYS_DATA
 
-.PHONY: evaluate app docs pages screenshots gallery constraints api test test-all test-browser test-torch test-lowest test-pythons attack check format clean
+.PHONY: evaluate app docs pages screenshots gallery constraints test test-all test-browser test-torch test-lowest test-pythons attack check format clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -42,7 +42,7 @@ test-torch: $(VENV)/installed
 		$(BIN)/python -c 'import site; print(site.getsitepackages()[0])' 2>/dev/null)')"
 	@if ! $(TORCH_VENV)/bin/python -m pip install --quiet --only-binary :all: '$(TORCH)' >/dev/null 2>&1; then \
 		echo "SKIPPED: $(TORCH) cannot be installed here, so the link predictors on PyTorch are not tested"; exit 0; fi; \
-	OMP_NUM_THREADS=1 $(TORCH_VENV)/bin/python -m pytest -m torch tests/links tests/golden && \
+	OMP_NUM_THREADS=1 $(TORCH_VENV)/bin/python -m pytest -m torch tests/links && \
 	OMP_NUM_THREADS=1 $(TORCH_VENV)/bin/python -m pytest -m "not slow and not torch" -k "pair-dnn or honfm" \
 		tests/contract/test_rankers.py tests/contract/test_references.py tests/contract/test_implicit.py tests/rankers/test_base.py
 
@@ -81,10 +81,6 @@ gallery: $(VENV)/installed
 constraints: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/python tests/constraints.py
-
-# tests/golden/api.txt anew: after a change of what is public, which the changelog tells.
-api: $(VENV)/installed
-	$(BIN)/python -m tests.golden.api
 
 app: $(VENV)/installed
 	$(BIN)/recsys app

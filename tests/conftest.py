@@ -9,7 +9,6 @@ from hypothesis import Phase, settings
 
 from recsys._jit import compile_at_once
 from recsys.datasets import load_dataset, planted_catalogue
-from tests.checkout import untouched_checkout  # noqa: F401  (a fixture of every run)
 
 # For runs that only ask whether a test fails (tests/mutants): an example is not made smaller.
 settings.register_profile("first-failure", phases=[Phase.explicit, Phase.generate])

@@ -18,32 +18,6 @@ from tests.wheel import build, environment, install, must, outside, run
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.mark.slow
-def test_a_test_that_writes_into_the_checkout_fails_the_run(tmp_path):
-    """The fixture of tests/checkout.py in a small project of its own."""
-    tests = tmp_path / "tests"
-    tests.mkdir()
-    shutil.copy(ROOT / "tests" / "checkout.py", tests)
-    (tests / "__init__.py").write_text("")
-    (tests / "conftest.py").write_text("from tests.checkout import untouched_checkout\n")
-    (tmp_path / "there.csv").write_text("before")
-    (tmp_path / "gone.csv").write_text("before")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]
-    env = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")} | {"PYTHONPATH": ""}
-    test = "from pathlib import Path\ndef test_it():\n"
-    for passed_over in (".cache", "note.md"):
-        test += f"    Path({passed_over!r}).write_text('x')\n"
-    (tests / "test_it.py").write_text(test)
-    done = run(*command, cwd=tmp_path, env=env)
-    assert done.returncode == 0, done.stdout
-    for written in ("model.recsys", "there.csv", "tests/new.csv"):
-        test += f"    Path({written!r}).write_text('x')\n"
-    (tests / "test_it.py").write_text(test + "    Path('gone.csv').unlink()\n")
-    done = run(*command, cwd=tmp_path, env=env)
-    told = "gone.csv is gone, model.recsys is new, tests/new.csv is new, there.csv was changed"
-    assert done.returncode == 1 and told in done.stdout, done.stdout
-
-
 def test_the_lowest_versions_are_declared_of_every_dependency():
     """`make test-lowest` installs and tries them; here only that it could."""
     pins = dict(line.split("==") for line in minimums())
