@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 RECSYS_DATA ?= $(wildcard $(abspath ../shared/data))
 export RECSYS_DATA
 
-.PHONY: evaluate app docs pages screenshots gallery constraints test test-all test-browser test-torch test-lowest test-pythons attack check format clean
+.PHONY: evaluate app docs pages screenshots gallery constraints test test-all test-browser test-torch test-lowest test-pythons check format clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -45,11 +45,6 @@ test-torch: $(VENV)/installed
 	OMP_NUM_THREADS=1 $(TORCH_VENV)/bin/python -m pytest -m torch tests/links && \
 	OMP_NUM_THREADS=1 $(TORCH_VENV)/bin/python -m pytest -m "not slow and not torch" -k "pair-dnn or honfm" \
 		tests/contract/test_rankers.py tests/contract/test_references.py tests/contract/test_implicit.py tests/rankers/test_base.py
-
-# Fuzz tests of files, calls, the command line and the service, and their table; MINUTES for all of them.
-MINUTES ?= 10
-attack: $(VENV)/installed
-	$(BIN)/python -m benchmarks.attack --minutes $(MINUTES)
 
 # The lowest versions that pyproject.toml declares, in an environment of their own.
 test-lowest:
