@@ -103,13 +103,3 @@ all_users.write_rows = stopped
 sys.argv = ["recsys", "recommend", "--ranker", "m", "--all", "--block", "5", "--out", "top/"]
 run()
 """
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("engine", ["local=2", "dask"])
-def test_after_kills_a_folder_is_that_of_a_run_in_peace(engine, tmp_path):
-    from benchmarks.engines import KILLS, kills
-
-    found = dict(zip(KILLS, kills(engine, 2, seed=1, place=tmp_path), strict=True))
-    assert found["kills"] == 2 and found["equal"]
-    assert (found["written_twice"], found["left_over"], found["orphans"]) == (0, 0, 0)
