@@ -24,9 +24,3 @@ def test_importing_the_package_imports_nothing_heavy():
 def test_a_name_imports_what_it_needs_and_no_more():
     found = modules_after("from recsys import EASE; EASE(3.0)")
     assert not found & {"numba", "sklearn", "implicit", "torch", "streamlit", "optuna", "fastapi"}
-
-
-@pytest.mark.thorough
-def test_commands_import_what_is_for_partitions_only_where_there_are_some():
-    found = modules_after("import recsys.cli.recommend, recsys.cli.fit")
-    assert "recsys.recommender" in found and not any("recsys.partitioned" in name for name in found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -116,33 +115,8 @@ def recommend(
     block: Annotated[
         int | None, typer.Option("--block", help=f"Users a part of a folder, {USERS:,} by default.")
     ] = None,
-    work: Annotated[
-        Path | None,
-        typer.Option(
-            "--work",
-            help="The folder of `recsys fit --partitions`, whose users get lists: --all --out top/.",
-        ),
-    ] = None,
 ) -> None:
     """Print or write the best items for users, or for a history given by item ids."""
-    if work is not None:
-        others = {
-            "--user": user, "--history": history, "--as-of": as_of, "--items": items,
-            "--filter-items": filter_items, "--filter": filter_by, "--pin": pin, "--boost": boost,
-            "--at-most": at_most, "--protected": protected, "--database": database, "--dislike": dislike,
-            "--diversity": diversity or None,
-            "--keep-liked": keep_liked or None, "--raw": raw or None, "--threads": threads,
-            "--fair-p": fair_p, "--fair-alpha": fair_alpha,
-        }  # fmt: skip
-        _check_work(out, everyone, [name for name, given in others.items() if given is not None])
-        from recsys.partitioned.lists import write_lists as write_partitions
-
-        with bar(True) as show, listening(show):
-            done = write_partitions(
-                ranker, work, str(out), number, None, engine, workers, USERS if block is None else block
-            )
-        terminal.say(_told(replace(done, folder=Path(str(out)))))
-        return
     if (user is not None) + everyone + (history is not None) != 1:
         raise InputError(
             "name whom to recommend to by exactly one of --user ID, --all and --history ID,ID"
@@ -211,17 +185,6 @@ def recommend(
     _notes(lists.fallbacks, as_of)
     if note := lists.note():
         terminal.say(f"note: {note}")
-
-
-def _check_work(out: str | None, everyone: bool, others: list[str]) -> None:
-    """Refuse what lists from a work folder do not take."""
-    if not everyone or out is None or not is_folder(out):
-        raise InputError("--work is for lists of all users in a folder: --all --out top/")
-    if others:
-        raise InputError(
-            f"lists of a work folder are made without {', '.join(others)}: leave "
-            f"{'it' if len(others) == 1 else 'them'} out, or fit with --keep-users and leave out --work"
-        )
 
 
 def _write_parts(

@@ -767,12 +767,6 @@ def load_package(
     ranker, arrays = read_ranker(path, mapped=mapped, checked=checked)
     path = model_file.name_of(path)
     if not all(f"catalogue.{key}" in arrays for key in TEXTS):
-        if "catalogue.item_ids" in arrays and "catalogue.user_ids" not in arrays:
-            raise ModelFileError(
-                f"{path} holds a ranker without ids of users, as made from partitions: "
-                "`recsys recommend --all --work FOLDER --out top/` makes their lists, or fit it with "
-                "--keep-users"
-            )
         raise ModelFileError(
             f"{path} holds a ranker without ids: write it with `recsys fit --out`, or with "
             f"`recsys.Recommender({ranker.name!r}).fit(matrix).save(...)`"

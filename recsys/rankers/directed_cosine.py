@@ -50,45 +50,25 @@ def followed(
     starts = np.concatenate(([0], np.cumsum(np.bincount(found.items, minlength=items))))
     users = found.owner[places].astype(np.int32)
     ordered = Ordered(np.asarray(found.indptr, np.int64), found.items, which, steps, votes)
-    lengths, indices, data = followed_by(0, starts, users, ordered, items, law, backward)
-    return sp.csr_matrix((data, indices, np.concatenate(([0], np.cumsum(lengths)))), (items, items))
+    both = bool(backward)
+    lengths = np.zeros(items, dtype=np.int64)
+    with parallel() as threads:
+        in_parts(threads, _sizes, starts, users, ordered.indptr, ordered.items, items, both, lengths)
+    indptr = np.concatenate(([0], np.cumsum(lengths)))
+    pairs = int(indptr[-1])
+    check_memory(PAIR_BYTES * pairs, f"slist on {pairs:,} pairs of items that go together")
+    indices, data = np.empty(pairs, dtype=np.int32), np.empty(pairs, dtype=np.float32)
+    with parallel() as threads:
+        in_parts(
+            threads, _fill, starts, users, *ordered, items, law, float(backward), indptr[:-1],
+            indices, data,
+        )  # fmt: skip
+    return sp.csr_matrix((data, indices, indptr), (items, items))
 
 
 def steps_of(longest: int, rates: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the decay over steps of 0…longest positions, (longest + 1, exponentials)."""
     return np.asarray(np.exp(-np.arange(longest + 1.0)[:, None] / rates))
-
-
-def followed_by(
-    low: int,
-    starts: NDArray[np.int64],
-    users: NDArray[np.int32],
-    ordered: Ordered,
-    items: int,
-    law: NDArray[np.float64],
-    backward: float,
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-    """Return the rows of the items low, low + 1 and so on of what `followed` returns.
-
-    These are lengths, indices and data. Indices ascend in each row. The users of item low + r,
-    ascending, are users[starts[r]:starts[r + 1]]; `items` is the size of the catalogue.
-    """
-    lengths = np.zeros(len(starts) - 1, dtype=np.int64)
-    both = bool(backward)
-    with parallel() as threads:
-        in_parts(
-            threads, _sizes, low, starts, users, ordered.indptr, ordered.items, items, both, lengths
-        )
-    ends = np.cumsum(lengths)
-    pairs = int(lengths.sum())
-    check_memory(PAIR_BYTES * pairs, f"slist on {pairs:,} pairs of items that go together")
-    indices, data = np.empty(pairs, dtype=np.int32), np.empty(pairs, dtype=np.float32)
-    with parallel() as threads:
-        in_parts(
-            threads, _fill, low, starts, users, *ordered, items, law, float(backward), ends - lengths,
-            indices, data,
-        )  # fmt: skip
-    return lengths, indices, data
 
 
 # ---- kernels
@@ -104,12 +84,12 @@ def _place(items, begin, end, i):
 
 
 @jit
-def _sizes(first, stride, low, starts, users, indptr, items, m, both, out):
+def _sizes(first, stride, starts, users, indptr, items, m, both, out):
     seen = np.full(m, -1)
     for r in range(first, len(out), stride):
         for c in range(starts[r], starts[r + 1]):
             begin, end = indptr[users[c]], indptr[users[c] + 1]
-            s = _place(items, begin, end, low + r)
+            s = _place(items, begin, end, r)
             for q in range(begin if both else s, end):
                 if q != s and seen[items[q]] != r:
                     seen[items[q]] = r
@@ -118,7 +98,7 @@ def _sizes(first, stride, low, starts, users, indptr, items, m, both, out):
 
 @jit
 def _fill(
-    first, stride, low, starts, users, indptr, items, which, steps, votes, m, law, backward, begins,
+    first, stride, starts, users, indptr, items, which, steps, votes, m, law, backward, begins,
     indices, data,
 ):  # fmt: skip
     E = len(law)
@@ -130,7 +110,7 @@ def _fill(
         for c in range(starts[r], starts[r + 1]):
             u = users[c]
             end = indptr[u + 1]
-            s = _place(items, indptr[u], end, low + r)
+            s = _place(items, indptr[u], end, r)
             begin = s if backward == 0.0 else indptr[u]
             for q in range(begin, end):
                 if q != s and seen[items[q]] != r:

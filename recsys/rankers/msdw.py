@@ -126,28 +126,10 @@ class MSDw(Updatable, ItemWeights):
         users = np.bincount(liked.indices, minlength=counts.shape[1])
         for name in ("counts_", "row_digests_"):
             vars(self).pop(name, None)
-        if self.keeps_counts(users):
+        if self._counted() and users.max() <= MOST:  # beyond, float32 lost some
             self.counts_ = _smallest(_above(counts))
             self._remember(liked)
         self.weights_ = self._weighed(counts, users, liked)
-
-    def keeps_counts(self, users: NDArray[Any]) -> bool:
-        """Return whether counts are kept besides the weights, given the items' numbers of users."""
-        return self._counted() and bool(users.max() <= MOST)  # beyond, float32 lost some
-
-    def weigh_rows(
-        self,
-        data: NDArray[np.float32],
-        indices: NDArray[np.integer],
-        lengths: NDArray[np.integer],
-        own: NDArray[Any],
-        users: NDArray[Any],
-    ) -> None:
-        """Make some rows of counts, the diagonal among them, into weights, in place.
-
-        Arguments are those of `recsys.rankers._asymmetric_cosine.weigh_rows`.
-        """
-        weigh_rows(data, indices, lengths, own, users, 1.0 - self.alpha, self.alpha, self.locality)
 
     def _counted(self) -> bool:
         """Return whether integers make the weights up."""
@@ -158,7 +140,10 @@ class MSDw(Updatable, ItemWeights):
     ) -> NDArray[np.float32] | sp.csr_matrix:
         """Return the weights of counts, which are used up."""
         m, budget = counts.shape[0], parse_memory(self.memory)
-        self.weigh_rows(counts.data, counts.indices, np.diff(counts.indptr), users, users)
+        weigh_rows(
+            counts.data, counts.indices, np.diff(counts.indptr), users, users,
+            1.0 - self.alpha, self.alpha, self.locality,
+        )  # fmt: skip
         if self.sharpening and liked is not None:
             sharpen(counts, liked, self.sharpening)
         if not self.diagonal:

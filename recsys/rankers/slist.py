@@ -195,10 +195,12 @@ class SLIST(Ranker):
         laws = self._laws() if self.ordered_ else [Decay("none")]
         items = liked.shape[1]
         if self._chosen_form(items, len(laws)) == "cosine":
-            _, rates, law = self.law(longest, self.ordered_)
+            rates, (law,) = sums_of_exponentials(laws[-1:], longest)
             W = followed(found, votes, items, rates, law, self.backward, self.time_scale)
             users = np.bincount(liked.indices, minlength=items)
-            self.weigh_rows(W.data, W.indices, np.diff(W.indptr), users, users)
+            weigh_rows(
+                W.data, W.indices, np.diff(W.indptr), users, users, self.beta, self.alpha, self.locality
+            )
             if self.sharpening:
                 sharpen(W, liked, self.sharpening)
             self.weights_ = W if self.top_k is None else strongest(W, self.top_k)
@@ -210,30 +212,6 @@ class SLIST(Ranker):
         gram, cross = before_after(found, votes, items, before, after, self.time_scale)
         self.weights_ = _solved(gram, cross, len(laws), float(self.regularization))
         self._follow_trend(liked, times)
-
-    def law(self, longest: int, ordered: bool) -> tuple[str, NDArray[np.float64], NDArray[np.float64]]:
-        """Return the law of the form "cosine" by name, and as a sum of exponentials.
-
-        The sum, given by rates and coefficients, is the law up to the gap `longest`. Unless the
-        histories are `ordered` by times, nothing decays.
-        """
-        law = self._laws()[-1] if ordered else Decay("none")
-        rates, (coefficients,) = sums_of_exponentials([law], longest)
-        return f"{law.kind}{law.x!r}", rates, coefficients
-
-    def weigh_rows(
-        self,
-        data: NDArray[np.float32],
-        indices: NDArray[np.integer],
-        lengths: NDArray[np.integer],
-        own: NDArray[Any],
-        users: NDArray[Any],
-    ) -> None:
-        """Make some rows of what follows what into weights of the form "cosine", in place.
-
-        Arguments are those of `recsys.rankers._asymmetric_cosine.weigh_rows`.
-        """
-        weigh_rows(data, indices, lengths, own, users, self.beta, self.alpha, self.locality)
 
     def _follow_trend(self, liked: sp.csr_matrix, times: sp.csr_matrix | None) -> None:
         """Scale the candidates' columns by how much of their interactions is new."""

@@ -16,7 +16,6 @@ from recsys.utils.memory import size_text
 
 PAIR_BYTES = 8  # of a count and its item
 WEIGHT_BYTES = 8  # of a weight and its item, held twice when columns become rows
-Rows = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # of a CSR matrix
 
 
 def sparse_inverse_weights(
@@ -68,17 +67,25 @@ def sparse_inverse_weights(
     popularity = np.diff(columns(liked).indptr)
     own = weighted_counts(liked, votes)
     ridge = np.broadcast_to(np.asarray(ridge, np.float64), items)
-    check_ridge(own, ridge, min(top_k, most))
+    k = min(top_k, most)
+    # Scaled to a unit diagonal, no matrix has an eigenvalue below the least Λ_ii / A_ii.
+    if (ridge <= 2.0 * (k + 1) * (k + 2) * np.finfo(float).eps * (own + ridge)).any():
+        raise FitError(f"EASE cannot invert its matrices: raise regularization ({ridge.min():g})")
     order = np.argsort(popularity, kind="stable")  # from rare to popular: see `_regress`
     ordered = liked[:, order].tocsr()
     ordered.sort_indices()
     counts = cooccurrence(ordered, votes)
-    every = (counts.indptr.astype(np.int64), counts.indices, counts.data)
-    begins = np.concatenate(([0], np.cumsum(kept_lengths(others, top_k))))
-    near, weights = regressions(
-        0, every, every, own[order], ridge[order], order, begins[:-1][order], np.diff(begins)[order]
-    )
-    del counts, every
+    lengths = np.full(items, items - 1) if top_k >= items - 1 else np.minimum(others, top_k)
+    begins = np.concatenate(([0], np.cumsum(lengths)))
+    near = np.empty(begins[-1], dtype=np.int32)
+    weights = np.empty(len(near), dtype=np.float32)
+    # One thread of LAPACK in each of ours; and its results do not depend on how many there are.
+    with parallel() as threads, threadpool_limits(1, "blas"):
+        in_parts(
+            threads, _regress, counts.indptr.astype(np.int64), counts.indices, counts.data, own[order],
+            ridge[order], order, begins[:-1][order], lengths[order], near, weights,
+        )  # fmt: skip
+    del counts
     return sp.csc_matrix((weights, near, begins), shape=(items, items)).tocsr()
 
 
@@ -88,58 +95,14 @@ def weighted_counts(liked: sp.csr_matrix, votes: NDArray[np.float64] | None) -> 
     return np.bincount(liked.indices, each, minlength=liked.shape[1]).astype(np.float64)
 
 
-def kept_lengths(others: NDArray[np.int64], top_k: int) -> NDArray[np.int64]:
-    """Return on how many items each is regressed, from the numbers of co-occurring items, (items,)."""
-    items = len(others)
-    return np.full(items, items - 1) if top_k >= items - 1 else np.minimum(others, top_k)
-
-
-def check_ridge(own: NDArray[np.float64], ridge: NDArray[np.float64], k: int) -> None:
-    """Refuse a ridge with which rounding could make a matrix of k rows indefinite.
-
-    Scaled to a unit diagonal, no matrix has an eigenvalue below the least Λ_ii / A_ii.
-    """
-    if (ridge <= 2.0 * (k + 1) * (k + 2) * np.finfo(float).eps * (own + ridge)).any():
-        raise FitError(f"EASE cannot invert its matrices: raise regularization ({ridge.min():g})")
-
-
-def regressions(
-    low: int,
-    rows: Rows,
-    above: Rows,
-    own: NDArray[np.float64],
-    ridge: NDArray[np.float64],
-    names: NDArray[np.integer],
-    begins: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Return the regressions of the items of positions low, low + 1 and so on: on which items, and how.
-
-    `rows` are the counts of these items with all others, and with themselves; `above` the same of all
-    items, of which only rows of kept items are read, and of these the counts with items of later
-    positions: items go from rare to popular, so these are few. `own` and `ridge` are by position,
-    `names` are the items of each. Regression r begins at begins[r] in what is returned, and is on
-    lengths[r] items, in the order of positions.
-    """
-    near = np.empty(lengths.sum(), dtype=np.int32)
-    weights = np.empty(len(near), dtype=np.float32)
-    # One thread of LAPACK in each of ours; and its results do not depend on how many there are.
-    with parallel() as threads, threadpool_limits(1, "blas"):
-        in_parts(
-            threads, _regress, low, *rows, *above, own, ridge, names, begins, lengths, near, weights
-        )
-    return near, weights
-
-
 # ---- kernels
 
 
 @jit
 def _regress(
-    first, stride, low, row_ptr, row_indices, row_data, indptr, indices, data, own, ridge, names,
-    begins, lengths, near, weights,
+    first, stride, indptr, indices, data, own, ridge, names, begins, lengths, near, weights,
 ):  # fmt: skip
-    """Entries from begins[r] on receive the regression of item low + r on the items most like it.
+    """Entries from begins[r] on receive the regression of item r on the items most like it.
 
     Items go from rare to popular, so that the counts of item i with more popular ones, of which there
     are few, are the end of its row; the others follow by symmetry.
@@ -158,10 +121,10 @@ def _regress(
         if k == 0:
             continue
         _most_alike(
-            row_indices[row_ptr[r] : row_ptr[r + 1]],
-            row_data[row_ptr[r] : row_ptr[r + 1]],
+            indices[indptr[r] : indptr[r + 1]],
+            data[indptr[r] : indptr[r + 1]],
             own,
-            low + r,
+            r,
             size,
             kept[:k],
             x,

@@ -18,7 +18,6 @@ import mmap
 import os
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, ParamSpec, TypeVar
 
@@ -38,7 +37,6 @@ MAX_ARRAYS = 256
 MAX_AXES = 8
 MAX_ENTRIES = 1 << 56  # of a shape whose empty axes are left out: NumPy counts these in bytes, too
 MAX_MESSAGE = 400  # characters
-MOST_INT32 = np.iinfo(np.int32).max  # entries from which on SciPy counts them in 64 bits
 DTYPES = {
     "F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64, "U8": np.uint8,
     "U16": np.uint16, "U32": np.uint32,
@@ -50,53 +48,17 @@ T = TypeVar("T")
 Target = str | os.PathLike[str] | IO[bytes]  # a path, or a file that is open
 
 
-@dataclass(frozen=True)
-class Pieces:
-    """An array that is written without being held: its bytes come a piece at a time.
-
-    >>> Pieces((4,), np.dtype(np.int32), lambda: [np.array([1, 2], np.int32)] * 2).nbytes
-    16
-    """
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    parts: Callable[[], Iterable[np.ndarray]]  # the pieces in order, called twice: once for the checksum
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the whole array."""
-        return math.prod(self.shape) * self.dtype.itemsize
-
-    def stretches(self) -> Iterator[memoryview]:
-        """Yield the bytes, a piece at a time."""
-        left = self.nbytes
-        for part in self.parts():
-            if part.dtype != self.dtype:
-                raise InputError(
-                    f"a piece of {part.dtype} cannot be written to an array of {self.dtype}"
-                )
-            left -= part.nbytes
-            if left < 0:
-                break
-            yield _bytes(np.ascontiguousarray(part))
-        if left:
-            raise InputError(f"pieces of an array of {self.nbytes:,} bytes do not add up to it")
-
-
 def write(path: Target, manifest: dict[str, Any], arrays: dict[str, Any]) -> None:
     """Write arrays and manifest to `path`; a crash leaves the old file or the new one.
 
-    An array may be given in `Pieces`: the file has the same bytes as if it were whole. To a file that is
-    open the bytes are written where it stands; it is left open.
+    To a file that is open the bytes are written where it stands; it is left open.
     """
     path = _target(path)
     table: dict[str, Any] = {}
     payload, offset = [], 0
     # As safetensors does it: wide ones first, so that each begins where numbers of its width may.
     for name in sorted(arrays, key=lambda name: (-arrays[name].dtype.itemsize, name)):
-        array = arrays[name]
-        if not isinstance(array, Pieces):
-            array = np.ascontiguousarray(array)
+        array = np.ascontiguousarray(arrays[name])
         table[name] = {
             "dtype": NAMES[array.dtype],
             "shape": list(array.shape),
@@ -106,8 +68,8 @@ def write(path: Target, manifest: dict[str, Any], arrays: dict[str, Any]) -> Non
         offset += array.nbytes
     manifest = {"format": FORMAT, "written_by": f"recsys {__version__}"} | manifest
     digest = _digest(manifest, table)
-    for stretch in _stretches(payload):
-        digest.update(stretch)
+    for array in payload:
+        digest.update(_bytes(array))
     manifest["sha256"] = digest.hexdigest()
     header = json.dumps(
         {"__metadata__": {"recsys": json.dumps(manifest, default=_plain)}} | table
@@ -120,10 +82,10 @@ def write(path: Target, manifest: dict[str, Any], arrays: dict[str, Any]) -> Non
     first = [struct.pack("<Q", len(header)), header]
     try:
         if not isinstance(path, Path):
-            _write_open(path, itertools.chain(first, _stretches(payload)))
+            _write_open(path, itertools.chain(first, map(_bytes, payload)))
             return
         with replacing(path) as file:
-            for part in itertools.chain(first, _stretches(payload)):
+            for part in itertools.chain(first, map(_bytes, payload)):
                 file.write(part)
     except OSError as error:
         raise InputError(f"{name_of(path)} cannot be written: {error.strerror or error}") from error
@@ -278,13 +240,7 @@ def csr(name: str, arrays: dict[str, np.ndarray], shape: Any) -> sp.csr_matrix:
             and bool((np.diff(indptr) >= 0).all())
             and (len(indices) == 0 or (indices.min() >= 0 and indices.max() < cols))
         )
-        if fine and indptr.dtype != indices.dtype and indptr[-1] >= MOST_INT32:
-            # SciPy's constructor would copy the indices to the wide type of indptr.
-            fine = _is_canonical(indptr, indices)
-            matrix = sp.csr_matrix((rows, cols), dtype=data.dtype)
-            matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
-            matrix.has_sorted_indices = matrix.has_canonical_format = True
-        elif fine:
+        if fine:
             matrix = sp.csr_matrix((data, indices, indptr), (rows, cols))
             fine = matrix.has_canonical_format
     except (KeyError, TypeError, ValueError, OverflowError):
@@ -292,18 +248,6 @@ def csr(name: str, arrays: dict[str, np.ndarray], shape: Any) -> sp.csr_matrix:
     if not fine:
         raise ValueError(f"the index arrays of {name} are broken")
     return matrix
-
-
-def _is_canonical(indptr: np.ndarray, indices: np.ndarray) -> bool:
-    """Return whether indices ascend strictly in each row; indptr ascends from 0 to their number."""
-    for low in range(0, len(indices) - 1, STRETCH):
-        high = min(len(indices), low + STRETCH + 1)
-        rising = indices[low + 1 : high] > indices[low : high - 1]
-        begin, end = np.searchsorted(indptr, [low + 1, high])
-        rising[indptr[begin:end] - low - 1] = True  # a row begins there
-        if not rising.all():
-            return False
-    return True
 
 
 def _target(given: Any) -> Any:
@@ -327,15 +271,6 @@ def name_of(given: Any) -> str:
 
 def _bytes(array: np.ndarray) -> memoryview:
     return array.data.cast("B") if array.size else memoryview(b"")
-
-
-def _stretches(payload: list[Any]) -> Iterator[memoryview]:
-    """Yield the bytes of arrays, whole ones and those in pieces."""
-    for array in payload:
-        if isinstance(array, Pieces):
-            yield from array.stretches()
-        else:
-            yield _bytes(array)
 
 
 def _write_open(file: Any, parts: Iterable[Any]) -> None:

@@ -12,7 +12,7 @@ PAGES = {str(path.relative_to(ROOT)): path for path in pages()}
 # Five seconds and more, some of them compiling what no other page needs.
 LONG = {
     "docs/howto/rules.md", "docs/howto/factorization-machines.md", "docs/howto/links.md",
-    "docs/howto/interactions.md", "docs/howto/partitioned.md", "docs/howto/clusters.md",
+    "docs/howto/interactions.md", "docs/howto/clusters.md",
     "docs/tutorials/researcher.md",
 }  # fmt: skip
 
