@@ -37,14 +37,12 @@ if TYPE_CHECKING:
     from recsys.rankers.bilinear import BilinearRanker
     from recsys.rankers.blend import Blend
     from recsys.rankers.bpr import BPR
-    from recsys.rankers.cf_gram import CFGRAM
     from recsys.rankers.cf_komd import CFKOMD
     from recsys.rankers.cf_omd import CFOMD
     from recsys.rankers.content import Content
     from recsys.rankers.ease import EASE
     from recsys.rankers.ecf_omd import ECFOMD
     from recsys.rankers.fm import FM
-    from recsys.rankers.fuzzy_komd import FuzzyKOMD
     from recsys.rankers.graph_filter import GraphFilter
     from recsys.rankers.hofm import HOFM
     from recsys.rankers.honfm import HONFMRanker
@@ -90,14 +88,12 @@ _HOMES = {
     "recsys.rankers.bilinear": ("BilinearRanker",),
     "recsys.rankers.blend": ("Blend",),
     "recsys.rankers.bpr": ("BPR",),
-    "recsys.rankers.cf_gram": ("CFGRAM",),
     "recsys.rankers.cf_komd": ("CFKOMD",),
     "recsys.rankers.cf_omd": ("CFOMD",),
     "recsys.rankers.ease": ("EASE",),
     "recsys.rankers.content": ("Content",),
     "recsys.rankers.ecf_omd": ("ECFOMD",),
     "recsys.rankers.fm": ("FM",),
-    "recsys.rankers.fuzzy_komd": ("FuzzyKOMD",),
     "recsys.rankers.graph_filter": ("GraphFilter",),
     "recsys.rankers.hofm": ("HOFM",),
     "recsys.rankers.honfm": ("HONFMRanker",),
@@ -127,7 +123,6 @@ __all__ = [
     "BayesianFM",
     "BilinearRanker",
     "Blend",
-    "CFGRAM",
     "CFKOMD",
     "CFOMD",
     "CapabilityError",
@@ -138,7 +133,6 @@ __all__ = [
     "ECFOMD",
     "FM",
     "FitError",
-    "FuzzyKOMD",
     "GraphFilter",
     "HOFM",
     "HONFMRanker",

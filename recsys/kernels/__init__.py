@@ -32,7 +32,6 @@ from recsys.kernels.expressiveness import (
     radius,
     spectral_ratio,
 )
-from recsys.kernels.fuzzy import fuzzy_kernel
 from recsys.kernels.gram.dense import item_gram
 from recsys.kernels.normal_forms import (
     CNFKernel,
@@ -76,7 +75,6 @@ __all__ = [
     "TanimotoKernel",
     "approximate_radius",
     "degree_path",
-    "fuzzy_kernel",
     "item_gram",
     "list_kernels",
     "make_kernel",

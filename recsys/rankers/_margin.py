@@ -26,7 +26,6 @@ from recsys.rankers.base import Ranker, Shares, Times
 from recsys.utils.memory import parse_memory
 from recsys.utils.recency import recency_weights
 from recsys.utils.sparse import entries_of, owners
-from recsys.utils.topn import LOWEST, top_n
 from recsys.utils.validation import check_choice, check_real, clean_matrix
 
 # Weights of interactions at least: a ridge that is larger by more than this would leave no digits to
@@ -424,32 +423,6 @@ class MarginRanker(KernelRanker):
         if self.q == "exact":
             alpha = alpha + np.repeat(share, lengths)
         return alpha, share
-
-    def _prunes(self) -> bool:
-        # The mean that unknown items get needs all scores.
-        whole = self._imputes() and (self.popularity_ == 0).any()
-        return isinstance(self._gram, StructuredView) and not whole
-
-    def _fill_best(
-        self,
-        rows: sp.csr_matrix,
-        times: Times,
-        skip_liked: bool,
-        mask: NDArray[np.uint8],
-        ids: NDArray[np.int32],
-        best: NDArray[np.float32],
-    ) -> None:
-        view = self._gram
-        assert isinstance(view, StructuredView)
-        alpha, share = self._sums(rows, times)
-        view.top(rows, alpha, self.row_sums_, share, skip_liked, mask, ids, best)
-        whole = share == 0  # no q to centre with, and no bounds, for users with all items
-        if self._offsets() is not None and whole.any():
-            some = rows[whole]
-            scores = self._summed(some, alpha[np.repeat(whole, np.diff(rows.indptr))], share[whole])
-            top, s = np.full_like(ids[whole], -1), np.full_like(best[whole], LOWEST)
-            top_n(scores, some, skip_liked, mask, top, s)
-            ids[whole], best[whole] = top, s
 
     def _share(self, lengths: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return one over the number of items that q averages; 0 where there is none."""

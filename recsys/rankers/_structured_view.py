@@ -19,7 +19,6 @@ from recsys.kernels.gram.structured import (
 )
 from recsys.optim.simplex_qp import TOLERANCE
 from recsys.rankers._margin_programs import solve_one
-from recsys.rankers._structured_lists import Bounds, bounds_of, fill_best
 from recsys.utils.memory import check_memory
 
 
@@ -28,7 +27,6 @@ class StructuredView:
 
     def __init__(self, gram: StructuredGram) -> None:
         self.gram = gram
-        self._bounds: tuple[NDArray[np.float64], Bounds] | None = None
 
     def rows(self, ids: NDArray[np.int64]) -> NDArray[np.floating]:
         return self.gram.rows(ids)
@@ -54,25 +52,6 @@ class StructuredView:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # fmt: skip
         view = self.gram.place, self.gram.arrays
         return solve_programs(_programs, rows, *view, row_sums, q_all, exact, ridge, omega)
-
-    def top(
-        self,
-        rows: sp.csr_matrix,
-        weights: NDArray[np.float64],
-        offset: NDArray[np.float64],
-        scale: NDArray[np.float64],
-        skip_liked: bool,
-        mask: NDArray[np.uint8],
-        ids: NDArray[np.int32],
-        best: NDArray[np.float32],
-    ) -> None:
-        """Fill ids and best as `recsys.utils.topn.top_n` would from `weighted`, to the bit.
-
-        Weights and scales must be at least 0.
-        """
-        if self._bounds is None or self._bounds[0] is not offset:
-            self._bounds = offset, bounds_of(self.gram, offset)
-        fill_best(self.gram, self._bounds[1], rows, weights, scale, skip_liked, mask, ids, best)
 
 
 def solve_programs(

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.thorough
 
 SIZE = 50
 USERS = np.arange(SIZE)
-SMALL = {"auto": {"users": 12, "rounds": 1}, "cf-gram": {"users": 10, "iterations": 2}}
+SMALL = {"auto": {"users": 12, "rounds": 1}}
 SMALL |= {name: {"top_k": 50} for name in ("cosine", "tfidf", "bm25")}  # as implicit's own tests
 SMALL |= {
     "als": {"factors": 2, "regularization": 0.0, "iterations": 30},
@@ -61,7 +61,7 @@ R = board()
 
 
 # Seconds of compiling, which another process makes for test_rankers at the same time.
-LONG = ("auto", "all-subsets", "bilinear", "blend", "cf-gram")
+LONG = ("auto", "all-subsets", "bilinear", "blend")
 
 
 @pytest.fixture(
@@ -279,7 +279,6 @@ def test_items_without_users_are_similar_to_nothing():
             "pair-dnn",
             "honfm",
             "blend",
-            "cf-gram",
             "fm",
             "sparse-fm",
             "bayesian-fm",

@@ -314,7 +314,7 @@ def breakers():
 
 
 BREAKERS = breakers()
-SMALL = {"auto": {"users": 12, "rounds": 1}, "cf-gram": {"users": 10, "iterations": 2}}
+SMALL = {"auto": {"users": 12, "rounds": 1}}
 SMALL |= {name: {"iterations": 1} for name in ("bpr", "lmf", "als")}
 SMALL["bayesian-fm"] = {"factors": 2, "iterations": 1, "draws": 1}
 SMALL |= {

@@ -27,7 +27,7 @@ FAST["bayesian-fm"] = {"factors": 3, "iterations": 4, "draws": 2}
 FAST |= {name: {"factors": 3, "hidden": 4, "iterations": 2} for name in ("pair-dnn", "honfm")}
 # All neighbours: which of equally near ones are kept depends on how items are numbered.
 FAST |= {name: {"top_k": 100} for name in ("cosine", "tfidf", "bm25", "user-knn")}
-FAST |= {"auto": {"users": 12, "rounds": 2}, "cf-gram": {"users": 10, "iterations": 2}}
+FAST |= {"auto": {"users": 12, "rounds": 2}}
 # What is quick to compile is in `make test`; `make test-all` has all rankers and kernels.
 QUICK = (
     "popularity", "ease", "msdw", "slim", "slist", "cosine", "bm25", "user-knn", "tifu-knn", "content",

@@ -330,7 +330,6 @@ REFUSED = {
     "tanimoto": ("cf-komd", {"kernel": "tanimoto"}, "kernel tanimoto"),
     "votes": ("cf-komd", {"votes": 1.0}, "with votes=1.0 items are not sets of users"),
     "windows": ("cf-komd", {"windows": 2}, "with windows=2 items are not sets of users"),
-    "cf-gram": ("cf-gram", {"kernels": "linear+mc", "iterations": 1}, "the scores of cf-gram"),
     "ease": (
         "ease",
         {},

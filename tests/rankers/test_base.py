@@ -48,7 +48,7 @@ ABLE["pair-svm"] = "cold-items cold-users explain fold-in similar-items"
 ABLE |= dict.fromkeys(("pair-dnn", "honfm"), "cold-items cold-users fold-in similar-items")
 UPDATED = ("cf-komd", "ease", "ecf-omd", "msdw")
 IN_TIME = (
-    "auto", "blend", "bm25", "cf-gram", "cf-komd", "cf-omd", "content", "cosine", "ease", "ecf-omd", "fuzzy-komd",
+    "auto", "blend", "bm25", "cf-komd", "cf-omd", "content", "cosine", "ease", "ecf-omd",
     "graph-filter",
     "msdw", "slim", "slist", "tfidf", "tifu-knn",
 )  # fmt: skip

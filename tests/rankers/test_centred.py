@@ -175,17 +175,3 @@ def test_the_order_of_similar_items_keeps_its_digits():
         order = exact.ranked(K[item], range(25))[:8]
         assert [round(K[item][j], 15) for j in ids] == [round(K[item][j], 15) for j in order]
         assert values[0] == 1
-
-
-def test_a_combination_adds_what_was_taken_from_its_kernels():
-    R = long_tailed(seed=7)
-    ranker = make_ranker("cf-gram", kernels="linear+md:degree=60", users=30, iterations=3).fit(R)
-    K = sum(
-        w * make_kernel(name, **params)(R.T.tocsr(), normalize=True)
-        for w, (name, params) in zip(ranker.kernel_weights_, [("linear", {}), ("md", {"degree": 60})], strict=True)
-    )  # fmt: skip
-    empty = np.diff(R.tocsc().indptr) == 0
-    K[empty] = K[:, empty] = 0
-    np.fill_diagonal(K, 1)
-    t = ranker.offsets_
-    np.testing.assert_allclose(ranker.gram_ + t + t[:, None], K, atol=1e-6)

@@ -5,7 +5,6 @@ import pytest
 import scipy.sparse as sp
 
 from recsys import FM, InputError, load_ranker, make_ranker
-from recsys.kernels import item_gram, make_kernel
 from recsys.rankers._history import sample_pairs, split_profiles
 from recsys.rankers._weight_search import criterion
 from tests.reference.fm import anova
@@ -162,23 +161,6 @@ def test_half_profiles_predict_each_other(liked):
     dense = (half + other).toarray()
     assert all(dense[u, i] == 0 for u, i, y in zip(users, items, labels, strict=True) if y == 0)
     assert labels.sum() == other.nnz
-
-
-def test_cf_gram_is_cf_komd_on_the_combined_kernel(liked):
-    ranker = make_ranker("cf-gram", kernels="linear+mc:degree=2+tanimoto").fit(liked)
-    mu = ranker.kernel_weights_
-    assert (
-        mu.sum() == pytest.approx(1) and (np.diff(ranker.ratio_) <= 0).all() and len(ranker.ratio_) > 1
-    )
-    grams = [item_gram(liked, make_kernel(*k)) if len(k) == 1 else item_gram(liked, make_kernel(k[0], degree=2)) for k in (("linear",), ("mc", 2), ("tanimoto",))]  # fmt: skip
-    np.testing.assert_allclose(
-        ranker.gram_, sum(w * g for w, g in zip(mu, grams, strict=True)), atol=1e-5
-    )
-    one = make_ranker("cf-gram", kernels="linear").fit(liked)
-    plain = make_ranker("cf-komd").fit(liked)
-    np.testing.assert_array_equal(one.scores(3, liked[3]), plain.scores(3, liked[3]))
-    with pytest.raises(InputError, match="kernel"):
-        make_ranker("cf-gram", kernels="quadratic")
 
 
 def test_a_blend_is_the_sum_of_standardised_scores(liked):

@@ -6,24 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from benchmarks.lab.long_tail import long_tail
 from recsys import load_ranker, make_ranker
-from recsys.kernels.gram import structured
-from recsys.rankers import _structured_lists
 from recsys.utils.topn import LOWEST
-
-KERNELS = [
-    {}, {"kernel": "md", "degree": 2}, {"kernel": "mc", "degree": 2}, {"kernel": "tanimoto"},
-    {"kernel": "md", "degree": 30, "unrated": "kernel"}, {"kernel": "rbf"}, {"kernel": "negation"}, {"votes": 1.0},
-    {"q": "mean"}, {"kernel": "md", "degree": 5, "unrated": "mean"},
-]  # fmt: skip
-# head, blocks, bounded rows, bytes of values kept, entries of the look-up table
-SIZES = [
-    (2048, 256, 4096, 10**9, 16_000_000),
-    (5, 4, 2, 0, 16_000_000),
-    (1, 40, 30, 10**9, 0),
-    (8, 3, 8, 0, 0),
-]
 
 
 def data(seed, users=60, items=40):
@@ -58,40 +42,6 @@ def full(scores, R, popularity, N, skip, mask=None):
     return ids, best
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("sizes", SIZES, ids=str)
-@pytest.mark.parametrize("params", KERNELS, ids=str)
-def test_lists_equal_a_pass_over_the_catalogue(params, sizes):
-    head, blocks, bounded, kept, lookup = sizes
-    with (
-        mock.patch.object(structured, "HEAD", head),
-        mock.patch.object(structured, "KEPT", kept),
-        mock.patch.object(structured, "LOOKUP", lookup),
-        mock.patch.object(_structured_lists, "BLOCKS", blocks),
-        mock.patch.object(_structured_lists, "BOUNDED", bounded),
-    ):
-        for seed in range(3):
-            R = data(seed)
-            ranker = make_ranker("cf-komd", **params).fit(R)
-            users = np.arange(R.shape[0])
-            scores = ranker.scores(users, R)
-            for N, skip in ((1, True), (10, True), (10, False), (40, True)):
-                found = ranker.recommend(users, R, N=N, filter_already_liked_items=skip)
-                ids, best = full(scores, R, ranker.popularity_, N, skip)
-                np.testing.assert_array_equal(found.ids, ids)
-                np.testing.assert_array_equal(found.scores, best)
-            left_out = np.arange(0, 40, 3)
-            mask = ~np.isin(np.arange(40), left_out)
-            found = ranker.recommend(users, R, N=10, filter_items=left_out)
-            ids, best = full(scores, R, ranker.popularity_, 10, True, mask)
-            np.testing.assert_array_equal(found.ids, ids)
-            np.testing.assert_array_equal(found.scores, best)
-            alone = ranker.recommend(5, R[5], N=6)
-            np.testing.assert_array_equal(
-                alone.ids, ranker.recommend(users, R, N=6).ids[5][: len(alone.ids)]
-            )
-
-
 @pytest.mark.parametrize("name", ["msdw", "slim"])
 def test_lists_of_sparse_weights_equal_a_pass(name, monkeypatch):
     monkeypatch.setattr("recsys.rankers.msdw.SMALL", 0)
@@ -112,26 +62,6 @@ def test_lists_of_sparse_weights_equal_a_pass(name, monkeypatch):
         mask = np.arange(40) % 3 > 0
         found = ranker.recommend(users, R, N=10, filter_items=np.flatnonzero(~mask))
         np.testing.assert_array_equal(found.ids, full(scores, R, ranker.popularity_, 10, True, mask)[0])
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    "params",
-    [{}, {"kernel": "md", "degree": 2}, {"kernel": "md", "degree": 300, "unrated": "kernel"}],
-    ids=str,
-)
-def test_a_long_tail_has_the_lists_of_a_pass_though_few_items_are_scored(params):
-    R = long_tail(1500, 9000, 20_000, seed=5)
-    with (
-        mock.patch.object(structured, "HEAD", 128),
-        mock.patch.object(_structured_lists, "BOUNDED", 256),
-    ):
-        ranker = make_ranker("cf-komd", **params).fit(R)
-        users = np.arange(0, 1500, 5)
-        found = ranker.recommend(users, R[users], N=10)
-        ids, best = full(ranker.scores(users, R[users]), R[users], ranker.popularity_, 10, True)
-        np.testing.assert_array_equal(found.ids, ids)
-        np.testing.assert_array_equal(found.scores, best)
 
 
 @pytest.mark.thorough

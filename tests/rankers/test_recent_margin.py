@@ -15,8 +15,7 @@ from tests.reference import rankers as reference
 from tests.strategies import liked_matrices
 
 SMALL = settings(max_examples=25, deadline=None)
-FAMILY = ("cf-komd", "ecf-omd", "cf-gram", "cf-omd")
-LEARNED = {"cf-gram": {"kernels": "linear+tanimoto", "users": 20, "iterations": 2}}
+FAMILY = ("cf-komd", "ecf-omd", "cf-omd")
 
 
 @st.composite
@@ -83,19 +82,6 @@ def test_cf_omd(negative, sample):
     check(ranker, expected, R, times)
 
 
-def test_cf_gram_learns_on_the_same_programs(liked):
-    times, params = times_of(liked), LEARNED["cf-gram"] | {"regularization": 1.0}
-    plain = make_ranker("cf-gram", **params).fit(liked, False)
-    recent = make_ranker("cf-gram", **params, recency=2).fit(liked, False, times=times)
-    assert recent.ratio_[0] != plain.ratio_[0]  # at equal weights of the kernels: other margins
-    grams = [
-        reference.kernel_of_items(liked.toarray() > 0, make_kernel(k)) for k in ("linear", "tanimoto")
-    ]
-    K = np.tensordot(recent.kernel_weights_, grams, 1)
-    expected = reference.cf_komd(K, liked.toarray(), 1.0, "exact", times.toarray(), 2.0)
-    np.testing.assert_allclose(all_scores(recent, liked)[1:], expected[1:], atol=2e-5)
-
-
 @pytest.mark.thorough
 @SMALL
 @given(timed(min_users=2), st.sampled_from(["linear", "mc", "md"]), st.sampled_from([None, "2-3"]))
@@ -113,7 +99,7 @@ def test_both_forms_of_the_kernel_have_the_same_weights(sample, kernel, windows)
 
 
 def given_params(name, **more):
-    return LEARNED.get(name, {}) | more
+    return more
 
 
 @pytest.mark.thorough

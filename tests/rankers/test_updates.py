@@ -60,18 +60,11 @@ def test_only_the_users_own_row_is_forgotten_and_once(name, liked, tmp_path):
     assert (gram != ranker.gram_).any() and (popularity != ranker.popularity_).any()
 
 
-@pytest.mark.thorough
-def test_a_learned_combination_has_no_updates(liked):
-    ranker = make_ranker("cf-gram", users=10, iterations=2).fit(liked)
-    assert not hasattr(ranker, "partial_fit") and not hasattr(ranker, "forget")
-
-
 @pytest.mark.parametrize(
     "name, params",
     [
         ("ecf-omd", {"kernel": "md"}), ("ecf-omd", {"degree": 3}), ("ecf-omd", {"q": "mean"}),
-        ("ecf-omd", {"votes": 1}), ("cf-gram", {"kernel": "md"}), ("cf-gram", {"degree": 3}),
-        ("cf-gram", {"votes": 1}), ("cf-gram", {"memory": "1kB"}),
+        ("ecf-omd", {"votes": 1}),
     ],
     ids=str,
 )  # fmt: skip

@@ -1,12 +1,8 @@
 """Rankers as dense numpy, straight from their formulas: scores of all items for given rows."""
 
-from itertools import combinations
-
 import numpy as np
 from scipy.special import expit
 
-from recsys.kernels import make_kernel
-from recsys.utils.spec import parse_spec
 from tests.reference import qp, sequence
 from tests.reference.fm import anova
 from tests.reference.registry import RANKERS
@@ -349,27 +345,6 @@ def _ecf_omd(ranker, R):
 @RANKERS.add("cf-omd")
 def _cf_omd(ranker, R):
     return cf_omd(R, R, ranker.regularization, ranker.negative_regularization)
-
-
-@RANKERS.add("cf-gram")
-def _cf_gram(ranker, R):
-    specs = [parse_spec(spec) for spec in ranker.kernels.split("+")]
-    grams = [kernel_of_items(R, make_kernel(name, **params)) for name, params in specs]
-    K = sum(mu * gram for mu, gram in zip(ranker.kernel_weights_, grams, strict=True))
-    return cf_komd(K, R, ranker.regularization)
-
-
-@RANKERS.add("fuzzy-komd")
-def _fuzzy_komd(ranker, R):
-    """All sets of users, each true to the product of its degrees."""
-    truth = (R / np.maximum(R.max(axis=1, keepdims=True), 1e-30)).T
-    sets = list(combinations(range(truth.shape[1]), ranker.degree))
-    values = np.array([[np.prod(row[list(one)]) for one in sets] for row in truth])
-    K = values @ values.T
-    norms = np.sqrt(np.diag(K))
-    K = np.divide(K, np.outer(norms, norms), out=np.zeros_like(K), where=np.outer(norms, norms) > 0)
-    np.fill_diagonal(K, 1.0)
-    return cf_komd(K, R, ranker.regularization)
 
 
 @RANKERS.add("fm", "sparse-fm", "bayesian-fm", "hofm", "bilinear", "pairnet")
