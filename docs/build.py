@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from docs.generate import command_line, figures, gallery, reference, reproductions, service, tables  # noqa: E402
+from docs.generate import command_line, figures, reference, reproductions, tables  # noqa: E402
 
 
 def assemble(source: Path) -> None:
@@ -28,10 +28,8 @@ def assemble(source: Path) -> None:
     shutil.copy(ROOT / "CHANGELOG.md", source / "changelog.md")
     reference.write(source / "reference" / "python")
     command_line.write(source / "reference" / "command-line.md")
-    service.write(source / "reference" / "http.md")
     figures.write(source / "concepts" / "figures")
     reproductions.write(source / "reproductions")
-    gallery.write(source / "gallery")
     tables.fill(source)
 
 

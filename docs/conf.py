@@ -16,13 +16,13 @@ copyright = "the authors of recsys; MIT licence"
 version = release = recsys.__version__
 
 extensions = [
-    "myst_nb",
+    "myst_parser",
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx_copybutton",
     "sphinx_design",
     "sphinxcontrib.bibtex",
-    "docs.generate.mathtext",
+    "sphinx.ext.mathjax",
 ]
 root_doc = "index"
 exclude_patterns = ["generate", "build.py", "conf.py"]
@@ -30,7 +30,6 @@ default_role = "code"
 nitpicky = True
 suppress_warnings = ["myst.strikethrough"]
 
-autodoc_mock_imports = ["lenskit", "mlflow", "rectools"]  # of the adapters
 autodoc_typehints = "none"  # the docstrings say them, with shapes
 toc_object_entries = False  # every name has a heading
 autodoc_preserve_defaults = True
@@ -42,11 +41,9 @@ bibtex_default_style = "plain"
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
-nb_execution_mode = "off"  # the gallery is shown as it was run
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 
-html_math_renderer = "mathtext"
 html_theme = "pydata_sphinx_theme"
 html_title = f"recsys {release}"
 html_static_path = ["_static"]

@@ -5,7 +5,7 @@ is run, and what follows is what it printed, up to figures and spaces.
 
     python -m tests.docs.pages [docs/tutorials/engineer.md …]
 
-puts what commands and examples print now into the pages, into all of them unless some are named (`make pages`).
+puts what commands and examples print now into the pages, into all of them unless some are named.
 """
 
 import contextlib
