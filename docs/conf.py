@@ -31,6 +31,10 @@ nitpicky = True
 suppress_warnings = ["myst.strikethrough"]
 
 autodoc_typehints = "none"  # the docstrings say them, with shapes
+# Methods that scikit-learn adds to every estimator.
+METHODS = ("fit", "partial_fit", "predict", "predict_proba", "decision_function", "transform", "score")
+REQUESTS = ["get_metadata_routing", *(f"set_{method}_request" for method in METHODS)]
+autodoc_default_options = {"exclude-members": ", ".join(REQUESTS)}
 toc_object_entries = False  # every name has a heading
 autodoc_preserve_defaults = True
 numpydoc_show_class_members = False
