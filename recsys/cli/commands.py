@@ -24,7 +24,6 @@ COMMANDS = {
         "List the kernels, or compute them on a table: spectral ratio, margin, Gram matrix, curves."
     ),
     "rules": "Print the rule that a kernel machine follows on a table, or a fitted ranker in its lists.",
-    "interactions": "Fit a factorization machine to features, and print the products that matter in it.",
     "discover": (
         "Print rules of users' interactions and a ranker's lists, with controlled false discoveries."
     ),

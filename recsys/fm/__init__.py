@@ -14,15 +14,9 @@ from recsys.fm.estimators import (
     PolynomialNetworkClassifier,
     PolynomialNetworkRegressor,
 )
-from recsys.fm.findings import Study
-from recsys.fm.path import regularization_path
-from recsys.fm.path_points import PathPoint, RegularizationPath, StrengthBracket
-from recsys.fm.problem import Problem, pairs_problem, table_problem
-from recsys.fm.selection import Selection, select
+from recsys.fm.selection import PathPoint, interactions, regularization_path
 from recsys.fm.simulation import PlantedInteractions, Recovery, planted_interactions, recovery
-from recsys.fm.stability import Stability, Starts, several_starts, stability_selection
-from recsys.fm.study import study
-from recsys.fm.study_settings import StudySettings
+from recsys.fm.tables import liked_pairs, table_rows
 
 __all__ = [
     "AllSubsetsClassifier",
@@ -37,23 +31,12 @@ __all__ = [
     "PlantedInteractions",
     "PolynomialNetworkClassifier",
     "PolynomialNetworkRegressor",
-    "Problem",
     "Recovery",
-    "RegularizationPath",
-    "Selection",
     "SeparablePenalty",
-    "Stability",
-    "Starts",
-    "StrengthBracket",
-    "Study",
-    "StudySettings",
-    "pairs_problem",
+    "interactions",
+    "liked_pairs",
     "planted_interactions",
     "recovery",
     "regularization_path",
-    "select",
-    "several_starts",
-    "stability_selection",
-    "study",
-    "table_problem",
+    "table_rows",
 ]

@@ -13,9 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from recsys.errors import InputError
 from recsys.fm._estimator import Classifier, Regressor
 from recsys.fm.custom import CustomLoss
-from recsys.fm.interpretation import Interpretation
 from recsys.fm.objective import Model
 from recsys.fm.order_weights import check_theta, weights_of_ones
+from recsys.fm.selection import Interpretation
 from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, POWER, PRODUCT, Form
 from recsys.utils.docstrings import documented
 from recsys.utils.validation import check_choice, check_integer

@@ -1,378 +1,364 @@
-"""Selection of interactions: the path with warm starts, its refits, and the stability of the choice.
-
-The rows are divided as a study divides them: on the first part everything is fitted, on the second
-points of the path are compared, on the third the points that are chosen are measured.
-"""
+"""Which interactions a factorization machine uses: the strongest ones, a path, a number of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
-from functools import partial
-from typing import Any
+import warnings
+from collections.abc import Sequence
+from copy import deepcopy
+from itertools import combinations
+from math import comb
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import log_loss, mean_squared_error
+from sklearn.model_selection import train_test_split
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
-from recsys.errors import InputError, counted
-from recsys.fm.path import ABSOLUTE, COUPLED, quiet, regularization_path
-from recsys.fm.path_points import CHOICES, Combination, RegularizationPath
-from recsys.fm.problem import Problem
-from recsys.fm.refit import product_columns
-from recsys.fm.stability import several_starts, stability_selection
-from recsys.fm.study import AUC, Predict, StudyRun
-from recsys.fm.study_settings import StudySettings, make_estimator
-from recsys.utils.progress import listening, within
-from recsys.utils.validation import check_integer
+from recsys.errors import FitError, InputError
+from recsys.fm.penalties import as_penalty, penalties
+from recsys.utils.validation import check_integer, check_real
 
-__all__ = ["SELECTABLE", "Chosen", "Measured", "Selection", "SelectionPoint", "select"]
-
-Progress = Callable[[str, float, int], None]
-SELECTABLE = (*COUPLED, *ABSOLUTE)  # penalties that leave interactions out exactly
-FULL_STRENGTHS = (1e-4, 1e-3, 1e-2)  # β of the machine that leaves nothing out
-LISTED = 200  # interactions of a point, the largest
-SHARES = {"path": 6.0, "full": 1.0, "halves": 8.0, "starts": 2.0}  # of the time, roughly
-CRITERIA = {
-    "held_out": "best before the refit",
-    "refit": "best after the refit",
-    "ebic": "least EBIC",
-}
+BLOCK = 512
+LARGEST = 50  # features among which products of three are looked for
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """An interaction of a point: its weight in the penalised model and in the refitted one.
+class Sparsified(NamedTuple):
+    """The result of `sparsify`: `gamma`, the number of interactions, and every pair of both it tried."""
 
-    `rows` are those of the fit that have all its features. `halves` and `starts` are the shares of the
-    random halves, and of the random starts, that select it; None where none were made.
-    """
-
-    features: Combination
-    names: tuple[str, ...]
-    weight: float
-    refitted: float | None
-    rows: int
-    halves: float | None
-    starts: float | None
-
-    @property
-    def text(self) -> str:
-        """The names, as a product."""
-        return " × ".join(self.names)
+    gamma: float
+    n_interactions: int
+    trail: tuple[tuple[float, int], ...]
 
 
-@dataclass(frozen=True)
-class SelectionPoint:
-    """A point of the path: the selected interactions, and the metric before and after the refit.
-
-    `refitted` and `ebic` are None where there are too many interactions to fit again. `chosen` has the
-    largest weights first, and no more than 200.
-    """
-
-    strength: float
-    features: int
-    interactions: int
-    value: float
-    refitted: float | None
-    ebic: float | None
-    chosen: tuple[Chosen, ...]
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A model on the validation rows and on the test rows."""
-
-    model: str
-    interactions: int
-    choose: float
-    measure: float
-
-
-@dataclass(frozen=True)
-class Selection:
-    """The interactions that a path selects.
+class PathPoint(NamedTuple):
+    """A model of a regularization path.
 
     Attributes
     ----------
-    name, wanted : str
-    settings : StudySettings
-    metric : "AUC" or "RMSE"
-    rows : (int, int, int)
-        To fit, to choose, to measure.
-    candidates : float
-        Interactions that there are.
-    low, high : float
-        Bounds on the regularization strength at which the first one appears.
-    points : tuple of SelectionPoint
-        By falling regularization strength.
-    linear, full : Measured
-        The model without interactions; the factorization machine with all of them.
-    best : dict of str to int
-        Indices of the points that are best by "held_out" (before the refit), "refit" and "ebic".
-    measured : tuple of Measured
-        The linear model, the full machine, and these points before and after the refit; a point that is
-        best by several criteria is named by the first.
-    halves, starts : str or None
-        Sentences on stability selection and on several starts, where they were asked for.
-    stable : tuple of tuple of str
-        The interactions that enough halves select.
-    notes : tuple of str
-        Of the problem.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from recsys.fm import StudySettings, table_problem
-    >>> rows = [(a, b, a == b) for a in "xy" for b in "xy"] * 20
-    >>> problem = table_problem(pd.DataFrame(rows, columns=["a", "b", "same"]), "same")
-    >>> found = select(problem, StudySettings(model="sparse-fm", epochs=20))
-    >>> found.linear.measure < 0.6 < found.measured[-1].measure
-    True
+    gamma : float
+    model : estimator
+    loss : float
+        Log loss or mean squared error on the held-out rows.
+    n_features, n_interactions : int
+        Features in some interaction, and interactions with a weight.
     """
 
-    name: str
-    wanted: str
-    settings: StudySettings
-    metric: str
-    rows: tuple[int, int, int]
-    candidates: float
-    low: float
-    high: float
-    points: tuple[SelectionPoint, ...]
-    linear: Measured
-    full: Measured
-    best: dict[str, int]
-    measured: tuple[Measured, ...]
-    halves: str | None
-    starts: str | None
-    stable: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return all of it as lists and numbers."""
-        return asdict(self)
-
-    @property
-    def marks(self) -> dict[int, str]:
-        """The criteria by which each of the best points is best."""
-        out: dict[int, str] = {}
-        for by, place in self.best.items():
-            out[place] = f"{out[place]}, {CRITERIA[by]}" if place in out else CRITERIA[by]
-        return out
-
-    @property
-    def taken(self) -> int:
-        """The index of the point that is shown first: best after the refit, else before it."""
-        return self.best.get("refit", self.best["held_out"])
-
-    def table(self, place: int) -> tuple[dict[str, type], list[tuple[Any, ...]]]:
-        """Return a point's interactions as the columns and rows of a file."""
-        columns: dict[str, type] = {
-            "interaction": str, "weight": float, "refitted": float, "rows": int, "halves": float,
-            "starts": float,
-        }  # fmt: skip
-        return columns, [
-            (one.text, one.weight, one.refitted, one.rows, one.halves, one.starts)
-            for one in self.points[place].chosen
-        ]
-
-    def sentences(self) -> list[str]:
-        """Return in sentences which interactions were selected, and how stable the choice is."""
-        point = self.points[self.taken]
-        lines = [
-            f"Nothing is selected from regularization strength {self.high:.3g} on, whatever the start"
-            + (
-                f"; below {self.low:.3g} a model with an interaction is better than any without."
-                if self.low > 0.0
-                else "."
-            ),
-            f"At {point.strength:.3g}, {CRITERIA['refit' if 'refit' in self.best else 'held_out']} by "
-            f"the validation loss, {counted(point.interactions, 'interaction')} of "
-            f"{self.candidates:,.0f} {'is' if point.interactions == 1 else 'are'} selected: "
-            f"{self.metric} {point.value:.4g}"
-            + ("" if point.refitted is None else f", refitted {point.refitted:.4g}")
-            + f"; without interactions {self.linear.choose:.4g}, leaving none out "
-            f"{self.full.choose:.4g}.",
-        ]
-        if "ebic" in self.best:
-            own = self.points[self.best["ebic"]]
-            lines.append(
-                f"The extended BIC selects {counted(own.interactions, 'interaction')}, at "
-                f"{own.strength:.3g}. It counts each as one degree of freedom, a heuristic here."
-            )
-        lines += [one for one in (self.halves, self.starts) if one is not None]
-        if self.halves is not None:
-            stable = "; ".join(" × ".join(names) for names in self.stable)
-            lines.append(f"Stable: {stable}." if stable else "No interaction is stable.")
-        return lines
+    gamma: float
+    model: Any
+    loss: float
+    n_features: int
+    n_interactions: int
 
 
-def select(
-    problem: Problem, settings: StudySettings, *, pairs: int = 0, starts: int = 0, strengths: int = 15,
-    progress: Progress | None = None,
-) -> Selection:  # fmt: skip
-    """Follow the path of a sparse penalty, fit its points again, and say how sure the selection is.
+def interactions(
+    model: Any,
+    n: int = 10,
+    names: Sequence[str] | None = None,
+    *,
+    order: int = 2,
+    X: ArrayLike | None = None,
+    min_rows: int = 1,
+) -> list[tuple[tuple[Any, ...], float]]:
+    """Return the `n` products of features with the largest weights Σ_s Π_j p_js, by magnitude.
 
     Parameters
     ----------
-    problem : Problem
-    settings : StudySettings
-        With penalty "ti", "cs", "l1" or "l21"; its regularization strengths are not used.
-    pairs : int ≥ 0
-        Pairs of random halves for stability selection; 0 for none.
-    starts : int ≥ 0
-        Random starts at the chosen regularization strength; 0 for none.
-    strengths : int ≥ 2
-        Points of the path.
-    progress : callable, optional
-        As of `study`.
+    model : fitted factorization machine
+    names : sequence of str, optional
+        Of the features, instead of numbers.
+    order : 2 or 3
+        Products of three are looked for among the 50 features with the largest factors.
+    X : (rows, features) matrix, optional
+        Only products that at least `min_rows` of its rows have are compared. Without it a product that
+        no row has, such as two values of one column, may be among the first.
 
-    Raises
-    ------
-    InputError
-        If the penalty leaves nothing out exactly, a number is out of range, or there are too few rows.
+    Examples
+    --------
+    >>> from recsys.fm import FactorizationMachineRegressor
+    >>> X, y = [[1, 1, 0], [1, 0, 1], [0, 1, 1], [1, 1, 1]], [1.0, 0.0, 0.0, 1.0]
+    >>> model = FactorizationMachineRegressor(max_iter=20, tol=0, random_state=0).fit(X, y)
+    >>> interactions(model, 1, ["a", "b", "c"])[0][0]
+    ('a', 'b')
     """
-    check_integer("pairs", pairs, 0, 1000)
-    check_integer("starts", starts, 0, 1000)
-    check_integer("strengths", strengths, 2, 100)
-    settings = settings.resolved()
-    if settings.penalty not in SELECTABLE or settings.degree is None:
-        raise InputError(
-            "what is selected is followed for model sparse-fm (or fm, hofm) with penalty "
-            f"{', '.join(SELECTABLE)}, not for {settings.model} with {settings.penalty}"
-        )
-    with listening(progress):
-        return _Selecting(problem, settings, pairs, starts).run(strengths)
+    check_integer("n", n, 1)
+    check_integer("order", order, 2, 3)
+    P, weights = model._table_of(order)
+    used = np.flatnonzero((P != 0).any(axis=1))
+    if order == 3:
+        largest = np.argsort(-np.linalg.norm(P[used], axis=1), kind="stable")[:LARGEST]
+        used = np.sort(used[largest])
+        sets = np.array(list(combinations(used, 3)), dtype=np.int64).reshape(-1, 3)
+    elif X is not None:
+        rows = sp.csr_matrix(X) != 0
+        together = sp.triu((rows.T.astype(np.int64) @ rows.astype(np.int64)), k=1, format="coo")
+        sets = np.column_stack([together.row, together.col])[together.data >= min_rows]
+    else:
+        sets = _strongest_pairs(P, weights, used, n)
+    if order == 3 and X is not None:
+        columns = (sp.csc_matrix(X) != 0).toarray()
+        sets = sets[[columns[:, members].all(axis=1).sum() >= min_rows for members in sets]]
+    values = (weights * np.prod(P[sets], axis=1)).sum(axis=1)
+    best = np.lexsort((*sets.T[::-1], -np.abs(values)))[:n]
+    label = (lambda j: int(j)) if names is None else (lambda j: names[j])
+    return [(tuple(label(j) for j in sets[k]), float(values[k])) for k in best if values[k] != 0]
 
 
-class _Selecting:
-    def __init__(self, problem: Problem, settings: StudySettings, pairs: int, starts: int) -> None:
-        self.problem, self.settings, self.pairs, self.starts = problem, settings, pairs, starts
-        self.study = StudyRun(problem, settings)
-        self.model = make_estimator(settings, self.study.classes, 1.0).set_params(
-            solver=settings.solver(), max_iter=settings.epochs
-        )
-        wanted = {"path": True, "full": True, "halves": pairs > 0, "starts": starts > 0}
-        self.shares = {name: SHARES[name] for name, part in wanted.items() if part}
-        self.done = 0.0
+def _strongest_pairs(P: Any, weights: Any, used: Any, n: int) -> NDArray[np.int64]:
+    """Return the n pairs of largest weight of each block of rows."""
+    out = [np.empty((0, 2), dtype=np.int64)]
+    for start in range(0, len(used), BLOCK):
+        block = used[start : start + BLOCK]
+        W = np.abs((P[block] * weights) @ P[used].T)
+        W[used[None, :] <= block[:, None]] = 0.0
+        a, b = np.unravel_index(np.argsort(-W, axis=None, kind="stable")[:n], W.shape)
+        out.append(np.column_stack([block[a], used[b]]))
+    return np.concatenate(out)
 
-    def part(self, name: str, text: str) -> Any:
-        """Report a part of the work, of its share of all."""
-        before, share = self.done, self.shares[name]
-        self.done += share
-        return within(text, before, int(sum(self.shares.values())), share)
 
-    def run(self, strengths: int) -> Selection:
-        study, problem = self.study, self.problem
-        X, z = study.X, study.z
-        with self.part("path", "path"):
-            path = regularization_path(
-                self.model, X, z, n_gammas=strengths, held_out=self._held(), ratio=0.01
+def regularization_path(
+    model: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    gammas: Sequence[float] = (1e-6, 1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1),
+    *,
+    validation_fraction: float = 0.2,
+    random_state: int = 0,
+) -> list[PathPoint]:
+    """Fit a sparse factorization machine at ascending strengths, each from the one before.
+
+    The path rises: at P = 0 the gradient of a product is 0, so a descent from the strong end would
+    never leave it.
+
+    Parameters
+    ----------
+    model : factorization machine with a sparse penalty
+        Its other parameters are kept; `penalty="l2"` leaves no interaction out.
+    gammas : sequence of float > 0
+    validation_fraction : float in (0, 1)
+        Share of the rows that is held out for `loss`.
+
+    Examples
+    --------
+    >>> from recsys.fm import FactorizationMachineRegressor, planted_interactions
+    >>> data = planted_interactions(200, groups=2, per_group=2, noise_features=4)
+    >>> model = FactorizationMachineRegressor(penalty="ti", n_components=4, random_state=0)
+    >>> path = regularization_path(model, data.X, data.y, (1e-3, 1e-1, 10.0))
+    >>> [point.n_interactions for point in path][-1]
+    0
+    """
+    model._selects()
+    check_real("validation_fraction", validation_fraction, 0.0, 1.0, open_low=True, open_high=True)
+    y = np.asarray(y)
+    classes = is_classifier(model)
+    train, test = train_test_split(
+        np.arange(len(y)),
+        test_size=validation_fraction,
+        random_state=random_state,
+        stratify=y if classes else None,
+    )
+    X = sp.csr_matrix(X)
+    path: list[PathPoint] = []
+    fitted = clone(model).set_params(warm_start=True)
+    for gamma in sorted(gammas):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            fitted.set_params(gamma=gamma).fit(X[train], y[train])
+        if classes:
+            loss = log_loss(y[test], fitted.predict_proba(X[test]), labels=fitted.classes_)
+        else:
+            loss = mean_squared_error(y[test], fitted.predict(X[test]))
+        counts = fitted.n_used_features_, fitted.n_used_interactions_
+        path.append(PathPoint(gamma, deepcopy(fitted), float(loss), *counts))
+    return path
+
+
+class Interpretation:
+    """Methods that interpret a factorization machine; `_table_of` is the model's."""
+
+    P_: Any
+    component_weights_: Any
+    fit_linear: bool
+    gamma: float
+    n_components: int
+    penalty: str
+
+    def _table_of(self, order: int) -> tuple[Any, Any]:
+        raise NotImplementedError
+
+    def _interactions(self) -> tuple[int, Any, Any]:
+        """Return the order that `n_used_interactions_` counts, its P, and its columns' weights."""
+        return 2, *self._table_of(2)
+
+    def interaction_weight(self, features: Sequence[int]) -> float:
+        """Return the weight of the product of these distinct features: Σ_s ±Π_j p_js.
+
+        Raises
+        ------
+        InputError
+            If the model has no term of that order.
+        """
+        chosen = [int(j) for j in features]
+        if len(set(chosen)) != len(chosen):
+            raise InputError(f"an interaction has distinct features, not {chosen}")
+        P, weights = self._table_of(len(chosen))
+        return float((weights * np.prod(P[chosen], axis=0)).sum())
+
+    def top_interactions(
+        self, n: int = 10, names: Sequence[str] | None = None
+    ) -> list[tuple[tuple[Any, Any], float]]:
+        """Return the pairs of features with the largest weights in magnitude.
+
+        Parameters
+        ----------
+        n : int ≥ 1
+        names : sequence of str, optional
+            Names instead of numbers.
+
+        Raises
+        ------
+        InputError
+            If the model has no term of second order.
+        """
+        return interactions(self, n, names)
+
+    @property
+    def n_used_features_(self) -> int:
+        """Features with a non-zero row in some P."""
+        check_is_fitted(self)
+        return int(np.any([(P != 0).any(axis=(0, 2)) for P in self.P_], axis=0).sum())
+
+    @property
+    def n_used_interactions_(self) -> int:
+        """Pairs of features with a weight other than 0 in the term of second order.
+
+        Where the model has none of second order (order m alone, `fit_lower=None`): sets of m features of
+        which some component has all, so that their product has a weight.
+        """
+        order, P, weights = self._interactions()
+        P = P[(P != 0).any(axis=1)]
+        if order > 2:
+            return _sets_together((P != 0) & (weights != 0), order)
+        count = 0
+        for start in range(0, len(P), BLOCK):
+            W = (P[start : start + BLOCK] * weights) @ P.T
+            count += int(np.count_nonzero(np.triu(W, start + 1)))
+        return count
+
+    def _selects(self) -> bool:
+        if as_penalty(self.penalty).vanishes:
+            names = [f"{penalty.name!r}" for penalty in penalties() if not penalty.vanishes]
+            raise InputError(
+                f"penalty {as_penalty(self.penalty).name!r} leaves no interaction out: use "
+                f"{', '.join(names[:-1])} or {names[-1]}"
             )
-        with self.part("full", "leaving none out"):
-            full = self._full()
-        linear = self._measured("without interactions", 0, path.points[0].refitted.predict)  # type: ignore[union-attr]
-        best = {by: place for by in CHOICES if (place := self._best(path, by)) is not None}
-        measured = [linear, full]
-        first: dict[int, str] = {}  # the name of a point, which may be best by several criteria
-        for by, place in best.items():
-            first.setdefault(place, by)
-        for place, by in first.items():
-            point = path.points[place]
-            for again in (False, True)[: 1 + (point.refitted is not None)]:
-                predict = partial(path.predict, place, refitted=again)
-                measured.append(self._measured(
-                    f"{CRITERIA[by]}{', refitted' if again else ''}", point.n_interactions, predict
-                ))  # fmt: skip
-        stable: tuple[tuple[str, ...], ...] = ()
-        halves, shares = None, None
-        if self.pairs:
-            with self.part("halves", "stability"):
-                found = stability_selection(
-                    self.model, X, z, n_pairs=self.pairs, seed=self.settings.seed
-                )
-            halves, shares = found.sentence, found.frequencies
-            stable = tuple(tuple(problem.names[j] for j in one) for one in found.selected)
-        many = None
-        if self.starts:
-            point = path.points[best.get("refit", best["held_out"])]
-            with self.part("starts", "several starts"):
-                many = several_starts(
-                    self.model.set_params(gamma=point.gamma), X, z, n_starts=self.starts,
-                    seed=self.settings.seed,
-                )  # fmt: skip
-            many = replace(many, path_objective=point.objective)
-        points = tuple(
-            self._point(path, k, shares, None if many is None else many.frequencies)
-            for k in range(len(path.points))
+        return True
+
+    def _take_over(self, model: Any) -> None:
+        """Become a clone of this one that was fitted: its `gamma`, and all that it learned."""
+        self.gamma = model.gamma
+        parameters = set(model.get_params())
+        for name, value in vars(model).items():
+            if name not in parameters:
+                setattr(self, name, value)
+
+    @available_if(_selects)
+    def sparsify(
+        self, X: ArrayLike, y: ArrayLike, n_interactions: int, low: float | None = None,
+        high: float | None = None, max_steps: int = 30,
+    ) -> Any:  # fmt: skip
+        """Refit with the regularization strength that leaves n interactions, found by bisection.
+
+        Parameters
+        ----------
+        X, y : as in fit
+        n_interactions : int ≥ 1
+        low, high : int, optional
+            The counts that will do; by default 1% below to 3.5% above, the range of the source.
+        max_steps : int ≥ 1
+
+        Returns
+        -------
+        self
+            Fitted, with the last `gamma`; `sparsified_` holds the values of `gamma` that were tried.
+
+        Raises
+        ------
+        InputError
+            If the penalty selects nothing (l2).
+        FitError
+            If no `gamma` ends in the range; the nearest counts are named.
+
+        Notes
+        -----
+        Source: Atarashi et al. 2021, 8.3.
+        """
+        check_integer("n_interactions", n_interactions, 1)
+        check_integer("max_steps", max_steps, 1)
+        least = n_interactions * 0.99 if low is None else low
+        most = n_interactions * 1.035 if high is None else high
+        trail: list[tuple[float, int]] = []
+        under = over = None  # values that leave too many, and too few
+        gamma = self.gamma if self.gamma > 0 else 1e-6
+        for _ in range(max_steps):
+            model: Any = clone(self).set_params(gamma=gamma)  # type: ignore[type-var]
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always", ConvergenceWarning)
+                model.fit(X, y)
+            count = model.n_used_interactions_
+            trail.append((gamma, count))
+            if least <= count <= most:
+                self._take_over(model)
+                self.sparsified_ = Sparsified(gamma, count, tuple(trail))
+                for warning in caught:  # of the fit that is kept; those on the way do not matter
+                    warnings.warn(warning.message, stacklevel=2)
+                return self
+            if count > most:
+                under = gamma
+            else:
+                over = gamma
+            if under is None or over is None:
+                gamma = gamma * 10.0 if over is None else gamma / 10.0
+            elif over / under < 1.0 + 1e-7:
+                break
+            else:
+                gamma = float(np.sqrt(under * over))
+        near = sorted(trail, key=lambda entry: abs(entry[1] - n_interactions))[:2]
+        raise FitError(
+            f"no gamma of penalty {self.penalty!r} leaves {least:g} to {most:g} interactions: "
+            "nearest " + ", ".join(f"gamma={g:.4g} leaves {c}" for g, c in near)
         )
-        notes = problem.notes
-        if len(points) - 1 in best.values():
-            notes += ("the last model of the path is the best: a weaker penalty was not tried",)
-        return Selection(
-            problem.name, problem.wanted, replace(self.settings, strength=None), study.metric,
-            (len(study.fit), len(study.choose), len(study.measure)), sum(path.candidates.values()),
-            path.bracket.low, path.bracket.high, points, linear, full, best, tuple(measured), halves,
-            None if many is None else many.sentence, stable, notes,
-        )  # fmt: skip
 
-    def _held(self) -> tuple[Any, NDArray[np.float64]]:
-        study = self.study
-        y = self.problem.y[study.choose]
-        return self.problem.X[study.choose], y if study.classes else (y - study.centre) / study.unit
 
-    def _measured(self, model: str, interactions: int, predict: Predict) -> Measured:
-        study = self.study
-        choose, measure = (study.metric_of(predict, rows) for rows in (study.choose, study.measure))
-        return Measured(model, interactions, choose, measure)
+def _sets_together(has: NDArray[np.bool_], size: int) -> int:
+    """Return how many sets of `size` features have a component in common, as `has` says of each.
 
-    def _full(self) -> Measured:
-        """Return the machine without a sparse penalty, its β chosen as the path's points are."""
-        found = []
-        plain = replace(self.settings, penalty="l2", model="hofm" if self.settings.degree != 2 else "fm")
-        for k, beta in enumerate(FULL_STRENGTHS):
-            with within(f"regularization strength {beta:g}", k, len(FULL_STRENGTHS)), quiet():
-                model = (
-                    make_estimator(plain, self.study.classes, beta)
-                    .set_params(solver=plain.solver(), max_iter=self.settings.epochs)
-                    .fit(self.study.X, self.study.z)
-                )
-            predict = self.study.predictor(model)
-            found.append(self._measured("leaving none out", len(self.study.i), predict))
-        return max(found, key=lambda one: one.choose if self.study.metric == AUC else -one.choose)
+    Features that are alike are taken together; a first one leaves the components that it has.
+    """
+    has = has[has.any(axis=1)]
+    if len(has) < size:
+        return 0
+    kinds, number = np.unique(has[:, has.any(axis=0)], axis=0, return_counts=True)
+    if len(kinds) == 1 or size == 1:
+        return comb(int(number.sum()), size)
+    if size == 2:
+        return _pairs_together(kinds.astype(np.float64), number)
+    count = 0
+    for i, kind in enumerate(kinds):
+        later = np.repeat(kinds[i + 1 :], number[i + 1 :], axis=0) & kind
+        for taken in range(1, min(size, int(number[i])) + 1):
+            rest = _sets_together(later, size - taken) if taken < size else 1
+            count += comb(int(number[i]), taken) * rest
+    return count
 
-    def _best(self, path: RegularizationPath, by: str) -> int | None:
-        try:
-            return path.best(by)
-        except InputError:
-            return None
 
-    def _point(
-        self, path: RegularizationPath, place: int, halves: dict[Combination, float] | None,
-        starts: dict[Combination, float] | None,
-    ) -> SelectionPoint:  # fmt: skip
-        point, study = path.points[place], self.study
-        listed = point.support[:LISTED]
-        rows = np.asarray((product_columns(study.X, listed) != 0).sum(axis=0)).ravel()
-        again: dict[Combination, float] = {}
-        if point.refitted is not None:
-            again = dict(zip(point.refitted.interactions, point.refitted.weights, strict=True))
-        chosen = tuple(
-            Chosen(
-                one, tuple(self.problem.names[j] for j in one), study.unit * point.weights[one],
-                study.unit * float(again[one]) if one in again else None, int(count),
-                None if halves is None else halves.get(one, 0.0),
-                None if starts is None else starts.get(one, 0.0),
-            )
-            for one, count in zip(listed, rows, strict=True)
-        )  # fmt: skip
-        refitted = (
-            None
-            if point.refitted is None
-            else study.metric_of(lambda X: path.predict(place, X, True), study.choose)
-        )
-        return SelectionPoint(
-            point.gamma, point.n_features, point.n_interactions,
-            study.metric_of(lambda X: path.predict(place, X), study.choose), refitted, point.ebic,
-            chosen,
-        )  # fmt: skip
+def _pairs_together(kinds: NDArray[np.float64], number: NDArray[np.int64]) -> int:
+    count = sum(comb(int(n), 2) for n in number)
+    for start in range(0, len(kinds), BLOCK):
+        met = np.triu(kinds[start : start + BLOCK] @ kinds.T > 0.0, start + 1)
+        count += int(number[start : start + BLOCK] @ (met @ number))
+    return count

@@ -66,7 +66,6 @@ def test_an_input_is_not_overwritten(capsys, ratings, model, tmp_path):
         (("explain", "--ranker", model, "--user", "u1", "--people", "--json", model), "--ranker"),
         (("rules", "--data", ratings, "--json", ratings), "--data"),
         (("links", "--pairs", ratings, "--json", ratings), "--pairs"),
-        (("interactions", "--table", items, "--out", items), "--table"),
         (("tune", *data, "--model", "ease", "--json", ratings), "--interactions"),
         (("kernels", "--data", items, "--curve", items), "--data"),
     ):  # fmt: skip

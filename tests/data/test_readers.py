@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from recsys import InputError, make_ranker
 from recsys.data import read_features, read_interactions
 from recsys.data.readers import read_table
-from recsys.fm.problem import table_of
 from recsys.rankers import fit_package
 
 
@@ -143,7 +142,6 @@ def test_endings_are_known_in_any_case(tmp_path):
     frame.to_parquet(tmp_path / "R.PARQUET")
     table = read_table(tmp_path / "R.PARQUET")
     assert [cells.tolist() for cells in table.columns] == [["a", "b"], ["x", ""]]
-    assert table_of(tmp_path / "R.PARQUET")["item_id"].tolist() == ["x", ""]
     (tmp_path / "R.XLSX").write_bytes(b"no workbook")
     with pytest.raises(InputError, match="Excel"):
         read_table(tmp_path / "R.XLSX")

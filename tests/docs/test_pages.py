@@ -12,7 +12,6 @@ SLOW = {
     "docs/howto/rules.md",
     "docs/howto/factorization-machines.md",
     "docs/howto/links.md",
-    "docs/howto/interactions.md",
     "docs/tutorials/researcher.md",
 }
 

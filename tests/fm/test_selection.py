@@ -1,107 +1,90 @@
-"""What is selected in a problem: the path's points, the models beside, how sure the choice is."""
+"""The strongest interactions against enumeration, the path, and rows from tables and interactions."""
 
-import json
+from itertools import combinations
 
 import numpy as np
+import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from recsys import InputError
-from recsys.fm import StudySettings, select, table_problem
-from recsys.utils.progress import listening
-from tests.fm.test_study import table
-
-SETTINGS = StudySettings(model="sparse-fm", epochs=8)
-
-
-def problem(rows=200, target="price"):
-    other = {"price": "sold", "sold": "price"}[target]
-    return table_problem(table(rows).drop(columns=other), target)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("target", ["price", "sold"])
-def test_figures_are_of_the_rows_they_say(target):
-    given = problem(target=target)
-    found = select(given, SETTINGS, pairs=2, starts=2)
-    assert found.metric == {"price": "RMSE", "sold": "AUC"}[target]
-    assert sum(found.rows) == 200 and found.points[0].interactions == 0
-    assert found.points[0].value == pytest.approx(found.linear.choose, rel=1e-3)
-    assert found.points[0].refitted == pytest.approx(found.linear.choose, rel=1e-6)
-    named = {one.model: one for one in found.measured}
-    for place, told in found.marks.items():
-        first = told.split(",")[0]
-        assert named[first].choose == found.points[place].value
-        assert named[f"{first}, refitted"].choose == found.points[place].refitted
-    assert len(named) == len(found.measured) == 2 + 2 * len(found.marks)
-    assert json.loads(json.dumps(found.as_dict()))["best"] == found.best
-    for point in found.points:
-        assert len(point.chosen) == point.interactions  # so few are all listed
-        for one in point.chosen:
-            rows = (given.X[:, list(one.features)].toarray() != 0).all(axis=1)
-            assert 0 < one.rows <= rows.sum() and 0 <= one.halves <= 1 and one.starts in (0, 0.5, 1)
-    columns, lines = found.table(found.taken)
-    assert [line[0] for line in lines] == [one.text for one in found.points[found.taken].chosen]
-    assert all(len(line) == len(columns) for line in lines)
-    again = select(given, SETTINGS, pairs=2, starts=2)
-    assert again == found
-
-
-@pytest.mark.thorough
-def test_the_planted_product_is_selected_and_sure():
-    found = select(problem(400), StudySettings(model="sparse-fm", epochs=30), pairs=3, starts=3)
-    ebic = found.points[found.best["ebic"]]
-    # with red, round speaks for it as square speaks against: halves may take either
-    either = [
-        one for one in ebic.chosen if set(one.names) <= {"colour=red", "shape=round", "shape=square"}
-    ]
-    assert either and abs(ebic.chosen[0].weight) == max(abs(one.weight) for one in either)
-    assert set(found.points[1].chosen[0].names) < {
-        "colour=red", "shape=round", "shape=square"
-    }  # fmt: skip
-    shares = {one.names: one.halves for point in found.points for one in point.chosen}
-    assert sum(share for names, share in shares.items() if set(names) < {"colour=red", "shape=round", "shape=square"}) >= 1.0  # fmt: skip
-    assert ebic.refitted < found.linear.choose
-    assert any("stable" in one.lower() for one in found.sentences())
-
-
-@pytest.mark.parametrize("strengths", [2, 6, 15])
-def test_a_path_that_ends_at_its_best_point_says_so(strengths):
-    found = select(problem(), SETTINGS, strengths=strengths)
-    told = any("a weaker penalty was not tried" in note for note in found.notes)
-    assert told == (len(found.points) - 1 in found.best.values())
-    assert told or strengths > 2
-
-
-def test_progress_goes_on_to_the_end():
-    heard = []
-    with listening(lambda step, done, total: heard.append((step, done, total))):
-        select(problem(100), SETTINGS, pairs=1, starts=1, strengths=3)
-    done = [at for _, at, _ in heard]
-    assert done == sorted(done) and 0.9 < done[-1] / heard[-1][2] <= 1.0
-    assert {"path", "leaving none out", "stability", "several starts"} <= {s.split(",")[0] for s, _, _ in heard}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("settings", "more", "message"),
-    [
-        (StudySettings(model="fm"), {}, "not for fm with l2"),
-        (StudySettings(model="all-subsets", penalty="ti"), {}, "not for all-subsets"),
-        (SETTINGS, {"pairs": -1}, "pairs"),
-        (SETTINGS, {"starts": -1}, "starts"),
-        (SETTINGS, {"strengths": 1}, "strengths"),
-    ],
+from recsys import InputError, load_dataset
+from recsys.fm import (
+    FactorizationMachineClassifier,
+    FactorizationMachineRegressor,
+    interactions,
+    liked_pairs,
+    planted_interactions,
+    regularization_path,
+    table_rows,
 )
-def test_what_cannot_be_selected_is_told(settings, more, message):
-    with pytest.raises(InputError, match=message):
-        select(problem(100), settings, **more)
 
 
-def test_triples_are_selected_too():
-    rng = np.random.default_rng(0)
-    frame = table(300).drop(columns=["sold", "price"])
-    frame["y"] = 3.0 * ((frame.colour == "red") & (frame["shape"] == "round") & (frame["size"] > 50))
-    frame["y"] += 0.1 * rng.normal(size=300)
-    found = select(
-        table_problem(frame, "y"), StudySettings(model="sparse-fm", degree=3, epochs=15), strengths=5
+def fitted(seed, degree=2, features=7):
+    rng = np.random.default_rng(seed)
+    X = (rng.random((30, features)) < 0.4).astype(float)
+    model = FactorizationMachineRegressor(
+        degree=degree, n_components=3, max_iter=3, tol=0, random_state=seed
     )
-    assert {len(one.features) for point in found.points for one in point.chosen} == {2, 3}
+    return model.fit(X, rng.standard_normal(30)), X
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 1000), st.integers(2, 3), st.integers(1, 6))
+def test_interactions_are_those_of_enumeration(seed, order, min_rows):
+    model, X = fitted(seed, degree=3)
+    every = {m: model.interaction_weight(m) for m in combinations(range(X.shape[1]), order)}
+    together = {m: w for m, w in every.items() if X[:, list(m)].all(axis=1).sum() >= min_rows}
+    for values, options in ((every, {}), (together, {"X": X, "min_rows": min_rows})):
+        best = interactions(model, 5, order=order, **options)
+        expected = sorted(values.items(), key=lambda entry: (-abs(entry[1]), entry[0]))[:5]
+        assert [members for members, _ in best] == [members for members, _ in expected]
+        np.testing.assert_allclose([w for _, w in best], [w for _, w in expected], rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [FactorizationMachineRegressor, FactorizationMachineClassifier])
+def test_a_path_ends_without_interactions_and_is_best_before(kind):
+    data = planted_interactions(400, groups=2, per_group=3, noise_features=6, seed=1)
+    y = data.y if kind is FactorizationMachineRegressor else (data.y > 0).astype(int)
+    model = kind(penalty="ti", n_components=4, beta=1e-6, random_state=0, init_scale=0.1)
+    path = regularization_path(model, data.X, y, (1e-4, 1e-2, 1e2))
+    assert [point.gamma for point in path] == [1e-4, 1e-2, 1e2]
+    assert path[-1].n_interactions == 0 < path[0].n_interactions
+    assert min(point.loss for point in path[:-1]) < 0.9 * path[-1].loss
+    assert path[0].model is not path[1].model and path[0].model.n_used_interactions_
+
+
+def test_a_path_needs_a_penalty_that_selects():
+    with pytest.raises(InputError, match="leaves no interaction out"):
+        regularization_path(FactorizationMachineRegressor(), np.eye(10), np.arange(10.0))
+
+
+def test_rows_of_a_table():
+    table = pd.DataFrame(
+        {
+            "name": [f"item {k}" for k in range(60)],
+            "genre": ["a|b", "b", None] * 20,
+            "year": np.arange(60.0),
+            "sold": [0, 1, np.nan] * 20,
+        }
+    )
+    rows = table_rows(table, buckets=3)
+    assert rows.X.shape == (40, 5) and set(rows.y) == {0.0, 1.0}
+    assert rows.names[:2] == ("genre=a", "genre=b")
+    assert table_rows(table, "genre", rows=10).X.shape[0] == 10
+    with pytest.raises(InputError, match="no column"):
+        table_rows(table, "color")
+    with pytest.raises(InputError, match="one value"):
+        table_rows(table.assign(sold=1))
+
+
+def test_pairs_are_liked_or_not():
+    data = load_dataset("sample")
+    rows = liked_pairs(data, ids=True, rows=2000)
+    assert rows.X.shape[0] == len(rows.y) <= 2000 and rows.y.sum() == 1000
+    users, items = (
+        rows.X[:, [n.startswith(f"{what}=") for n in rows.names]] for what in ("user", "item")
+    )
+    pairs = zip(users.argmax(axis=1).A1, items.argmax(axis=1).A1, strict=True)
+    assert all(bool(data.matrix[u, i]) == bool(y) for (u, i), y in zip(pairs, rows.y, strict=True))
+    assert not any(name.startswith(("user=", "item=")) for name in liked_pairs(data, rows=50).names)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recsys.fm import FactorizationMachineRegressor
-from recsys.fm.interpretation import _sets_together
+from recsys.fm.selection import _sets_together
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

@@ -510,7 +510,7 @@ MUTANTS = [
     ),
     Mutant(
         "a set of features counts where two of them have a component in common",
-        "fm/interpretation.py",
+        "fm/selection.py",
         "later = np.repeat(kinds[i + 1 :], number[i + 1 :], axis=0) & kind",
         "later = np.repeat(kinds[i + 1 :], number[i + 1 :], axis=0) | kind",
         ("tests/fm/test_used.py", "-k", "in_common"),
@@ -640,20 +640,6 @@ MUTANTS = [
         'sign = -1.0 if self.better == "less" else 1.0',
         "sign = 1.0",
         ("tests/evaluation/test_differences.py", "-k", "counts_once"),
-    ),
-    Mutant(
-        "a strength chosen on the rows that are to measure it",
-        "fm/study.py",
-        "fit, choose, measure = (",
-        "fit, measure, choose = (",
-        ("tests/fm/test_study.py::test_rows_that_measure_are_used_once_at_the_end",),
-    ),
-    Mutant(
-        "combinations need a row more than they are asked to have",
-        "fm/combinations.py",
-        "keep = count >= self.min_rows",
-        "keep = count > self.min_rows",
-        ("tests/fm/test_study.py::test_combinations_are_those_of_enumeration",),
     ),
     Mutant(
         "a product of three features counted whole for each of its pairs",
