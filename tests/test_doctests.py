@@ -14,8 +14,6 @@ NEEDS = {  # modules of which the whole is on top of another package
     "recsys.links.neural": "torch",
     "recsys.rankers.honfm": "torch",
     "recsys.rankers.pair_dnn": "torch",
-    "recsys.adapters.rectools": "rectools",
-    "recsys.adapters.lenskit": "lenskit",
 }
 PACKAGES = sorted(module.name for module in pkgutil.iter_modules(recsys.__path__, "recsys."))
 

@@ -94,7 +94,7 @@ def over_degrees() -> None:
     if items > MOST_ITEMS:
         st.warning(
             f"{counted(items, 'item')} are too many here: choose a dataset with at most {MOST_ITEMS:,} "
-            "beside the page, or use `recsys kernels`."
+            "beside the page."
         )
         return
     if not chosen:
@@ -244,7 +244,7 @@ def separated(table: OneHot, digest: str) -> None:
     """Offer the choice of a kernel by its radius-margin ratio on the table."""
     st.subheader("Which kernel", anchor=False)
     if len(table.y) > MOST_SEPARATED:
-        st.caption(f"Kernels are compared on at most {MOST_SEPARATED:,} rows: use `recsys kernels`.")
+        st.caption(f"Kernels are compared on at most {MOST_SEPARATED:,} rows.")
         return
     if not ask(st.toggle, "Compare kernels", name="rules.kernels", default=False):
         return
@@ -361,9 +361,7 @@ def check(table: OneHot) -> None:
     InputError
     """
     if len(table.y) > MOST_ROWS:
-        raise InputError(
-            f"{counted(len(table.y), 'row')}; at most {MOST_ROWS:,} here, use `recsys rules` for more"
-        )
+        raise InputError(f"{counted(len(table.y), 'row')}; at most {MOST_ROWS:,} here")
     least = int(np.bincount(table.y, minlength=2).min())
     if least < LEAST_ROWS:
         raise InputError(

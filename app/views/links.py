@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,7 +15,6 @@ from app import state
 from app.charts import explain as explain_charts
 from app.charts import links as link_charts
 from app.parts import examples
-from app.parts.runs import Source
 from app.parts.upload import clean, kept_files, say_kept, spooled, uploader
 from app.session import ask, between, session
 from app.uploads import UploadedFile
@@ -119,10 +117,6 @@ def page() -> None:
         f"Comparing {counted(len(names), 'predictor')}",
     )
     comparison(found)
-    command = as_command(source, key, names, how, settings)
-    if command:
-        with st.expander("The same on the command line"):
-            st.code(command, language=None, wrap_lines=True)
     strongest(weighted, (key, how), found, float(ratio), int(seed), source)
 
 
@@ -165,7 +159,7 @@ def choose_graph() -> tuple[str, tuple[Any, ...], Graph]:
         if len(catalogue.data.users) > MOST_LINKS:
             st.warning(
                 f"{len(catalogue.data.users):,} likes; at most {MOST_LINKS:,} here. Choose a smaller "
-                "dataset, or `recsys links --dataset` on the command line."
+                "dataset."
             )
             st.stop()
         key = (source, catalogue.key, own)
@@ -290,31 +284,6 @@ def values(found: LinkComparison) -> pd.DataFrame:
         for r in found.results
     ]  # fmt: skip
     return pd.DataFrame(rows).sort_values("AUC", ascending=False, kind="stable", ignore_index=True)
-
-
-def as_command(
-    source: str, key: tuple[Any, ...], names: list[str], how: str | None, settings: dict[str, Any]
-) -> str:
-    """Return the command that prints the same values; empty where the data have no name."""
-    parts = ["recsys", "links"]
-    if source == DATASET:
-        (kind, name, *least), own = key[1], key[2]
-        if kind != "dataset":
-            return ""
-        parts += Source(dataset=name, least=least[0] if least else None).options()
-        parts += ["--ids"] if own else []
-    elif source == TABLES:
-        return ""
-    else:
-        parts += ["--graph", source]
-    for name in names:
-        parts += ["--model", name]
-    parts += [] if how is None else ["--weighting", how]
-    parts += ["--cold"] if settings["cold"] else []
-    for name, usual in (("test_size", 0.3), ("ratio", 1.0), ("seed", 0)):
-        if settings[name] != usual:
-            parts += [f"--{name.replace('_', '-')}={settings[name]!r}"]
-    return shlex.join(parts)
 
 
 # ---- the strongest links

@@ -35,7 +35,7 @@ def run() -> NoReturn:
     signal.signal(signal.SIGTERM, _terminate)
     try:
         signal.signal(signal.SIGINT, interrupted)
-        exits.open_streams()
+        exits.escape_unprintable()
         code = call()
     except KeyboardInterrupt:
         code = 130

@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 import importlib
-from collections import Counter
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
 from recsys import __version__
-from recsys.cli.messages import names_options
-from recsys.cli.outputs import checks_outputs
-from recsys.errors import InputError
 
 # A command is the function of its name in the module of its name, or of MODULES; the text is the first
 # line of its docstring, which a test compares. `recsys --help` reads this table and imports none of the
 # modules.
 COMMANDS = {
     "evaluate": "Compare models under one protocol, with paired tests between them.",
-    "export": "Write vectors whose inner products are the scores, or an ONNX file from rows to scores.",
-    "kernels": (
-        "List the kernels, or compute them on a table: spectral ratio, margin, Gram matrix, curves."
-    ),
-    "rules": "Print the rule that a kernel machine follows on a table, or a fitted ranker in its lists.",
-    "discover": (
-        "Print rules of users' interactions and a ranker's lists, with controlled false discoveries."
-    ),
-    "links": "Compare link predictors, and list an object's strongest links with what makes them.",
+    "export": "Write vectors whose inner products are the scores.",
     "fit": "Fit a ranker and write it, with ids, titles and histories, to one file.",
     "recommend": "Print or write the best items for users, or for a history given by item ids.",
     "predict": "Print the scores of items for a user, or for a history given by item ids.",
@@ -37,7 +25,7 @@ COMMANDS = {
     "app": "Open the app: lists, reasons, metrics and your own tables in a browser.",
     "compile": "Compile models ahead of their first use; say what was compiled and how long it took.",
     "doctor": "Print versions, threads, BLAS, cache and memory.",
-    "datasets": "List the named datasets, and the graphs that `recsys links` takes.",
+    "datasets": "List the named datasets.",
     "tune": "Search parameters on a validation split that never sees what is tested.",
 }
 # `recsys.cli.app` is the Typer application.
@@ -59,23 +47,11 @@ class LazyGroup(TyperGroup):
         return name, None if found is None else load(str(found.name)), rest
 
 
-class OnceCommand(TyperCommand):
-    """A command that refuses two values of an option that takes one; click would take the last."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Return the arguments left, as click does."""
-        order = self.make_parser(ctx).parse_args(args=list(args))[2]
-        for option, times in Counter(order).items():
-            if times > 1 and not (option.multiple or getattr(option, "is_flag", False)):
-                raise InputError(f"{option.opts[0]} takes one value, and is given {times} times")
-        return super().parse_args(ctx, args)
-
-
 def load(name: str) -> Any:
     """Return a command by name, its module imported."""
     alone = typer.Typer(**SETTINGS)
     module = importlib.import_module(f"recsys.cli.{MODULES.get(name, name)}")
-    alone.command(name, cls=OnceCommand)(names_options(checks_outputs(getattr(module, name))))
+    alone.command(name)(getattr(module, name))
     return typer.main.get_command(alone)
 
 

@@ -20,23 +20,8 @@ class Interrupted(Exception):
     """Ctrl-C, of which there is more to say than that; Typer lets it pass, unlike KeyboardInterrupt."""
 
 
-def open_streams() -> None:
-    """Prepare the standard streams: none is closed, and none refuses a character.
-
-    A file that the command opens would else take the number of a stream that was closed. Printing to a
-    closed stdout is refused as by any other program; what goes to a closed stderr is lost. Characters
-    that the encoding of a stream lacks are printed as escapes: a title in another script, or the frame
-    of a table, must not end a command. Files that are written are UTF-8 whatever the terminal is.
-    """
-    for number in (0, 1, 2):  # upwards: what is opened takes the lowest number that is free
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_WRONLY if number == 2 else os.O_RDONLY)
-    if sys.stdout is None:
-        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
-    if sys.stderr is None:
-        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+def escape_unprintable() -> None:
+    """Print characters that the encoding of a stream lacks as escapes."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

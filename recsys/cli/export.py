@@ -1,4 +1,4 @@
-"""`recsys export`: vectors of users and items, or an ONNX file."""
+"""`recsys export`: vectors of users and items."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from recsys.adapters.onnx import export_onnx
-from recsys.cli.options import RankerFile
+from recsys.cli.options import RankerFile, writable
 from recsys.embeddings import embeddings, export_embeddings
 from recsys.errors import InputError
 from recsys.rankers import load_package
@@ -17,31 +16,26 @@ from recsys.rankers import load_package
 def export(
     ranker: RankerFile,
     users: Annotated[
-        Path | None, typer.Option("--users-out", help=".npy or .parquet of the users' vectors.")
+        Path | None,
+        typer.Option("--users-out", help=".npy or .parquet of the users' vectors.", callback=writable),
     ] = None,
     items: Annotated[
-        Path | None, typer.Option("--items-out", help=".npy or .parquet of the items' vectors.")
+        Path | None,
+        typer.Option("--items-out", help=".npy or .parquet of the items' vectors.", callback=writable),
     ] = None,
     factors: Annotated[
         int, typer.Option("--factors", help="Rank, for models without vectors of their own.")
     ] = 64,
-    onnx: Annotated[
-        Path | None,
-        typer.Option("--onnx", help="ONNX file from rows to scores, of item-item rankers."),
-    ] = None,
 ) -> None:
-    """Write vectors whose inner products are the scores, or an ONNX file from rows to scores."""
-    if users is None and items is None and onnx is None:
-        raise InputError("name a file to write with --users-out, --items-out or --onnx")
-    package = load_package(ranker)
-    if onnx is not None:
-        print(f"{export_onnx(onnx, package.ranker, package.item_ids)}: from rows to scores")
+    """Write vectors whose inner products are the scores."""
     if users is None and items is None:
-        return
-    found = embeddings(package.ranker, package.user_items, factors)
-    for target, ids, vectors in (
-        (users, package.user_ids, found.users), (items, package.item_ids, found.items),
-    ):  # fmt: skip
+        raise InputError("name a file to write with --users-out or --items-out")
+    package = load_package(ranker)
+    vectors = embeddings(package.ranker, package.user_items, factors)
+    for target, ids, rows in (
+        (users, package.user_ids, vectors.users),
+        (items, package.item_ids, vectors.items),
+    ):
         if target is not None:
-            export_embeddings(target, ids, vectors)
-    print(f"{found.items.shape[1]} numbers a vector; they miss {found.error:.2%} of the scores")
+            export_embeddings(target, ids, rows)
+    print(f"{vectors.items.shape[1]} numbers a vector; they miss {vectors.error:.2%} of the scores")

@@ -10,7 +10,7 @@ import typer
 
 from recsys.cli import terminal
 from recsys.cli.data_options import DataOptions, takes_data
-from recsys.cli.options import Quiet, Threads, use_threads
+from recsys.cli.options import Quiet, Threads, use_threads, writable
 from recsys.data.event_database import EventDatabase
 from recsys.data.events import fold, with_events
 from recsys.errors import InputError, counted
@@ -24,7 +24,7 @@ from recsys.utils.progress import bar, listening
 
 @takes_data
 def fit(
-    out: Annotated[Path, typer.Option("--out", help="The ranker file to write.")],
+    out: Annotated[Path, typer.Option("--out", help="The ranker file to write.", callback=writable)],
     data: DataOptions,
     model: Annotated[str, typer.Option("--model", help="NAME[:key=value,…]")] = "cf-komd",
     events: Annotated[

@@ -12,6 +12,15 @@ from recsys.data.sources import read_text
 from recsys.errors import InputError, counted
 from recsys.rankers import ModelPackage
 from recsys.rankers.catalogue import Profile
+from recsys.utils.atomic import check_target
+
+
+def writable(path: str | Path | None) -> str | Path | None:
+    """Refuse a file that cannot be written, before anything is computed."""
+    if path not in (None, "-") and not (isinstance(path, str) and path.endswith("/")):
+        check_target(path)
+    return path
+
 
 Threads = Annotated[int | None, typer.Option("--threads", help="Processors to use, all by default.")]
 Scratch = Annotated[
@@ -20,7 +29,10 @@ Scratch = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress and no notes.")]
 Seed = Annotated[int, typer.Option("--seed")]
-Json = Annotated[str | None, typer.Option("--json", help="Write JSON to a file, or to stdout for -.")]
+Json = Annotated[
+    str | None,
+    typer.Option("--json", help="Write JSON to a file, or to stdout for -.", callback=writable),
+]
 DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Folder of datasets, looked in first.")]
 RankerFile = Annotated[Path, typer.Option("--ranker", help="A file that `recsys fit` wrote.")]
 Count = Annotated[int, typer.Option("-n", "--number", help="How many.")]

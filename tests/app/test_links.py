@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import shlex
 
 import numpy as np
 import pandas as pd
@@ -62,59 +61,6 @@ def same_figures(at, told):
             assert row[shown] == entry[name]
     assert frame["AUC"].is_monotonic_decreasing
     assert set(told["verdicts"]) <= set(texts(at)) and told["about"] in texts(at)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("cold", [False, True])
-def test_figures_of_uploaded_tables_are_the_command_lines(tmp_path, monkeypatch, cold):
-    nodes, edges = tables()
-    (tmp_path / "nodes.csv").write_text(nodes)
-    (tmp_path / "edges.csv").write_text(edges)
-    tokens = [state.keep_file("edges.csv", edges.encode()), state.keep_file("nodes.csv", nodes.encode())]  # fmt: skip
-    at = run(graph="tables", tables=tokens, **({"split": "objects"} if cold else {}))
-    assert not at.dataframe and [b.label for b in at.button] == ["Forget them", "Compare"]
-    press(at, "Compare")
-    first = next(s for s in at.selectbox if s.label == "Object").value
-    arguments = ["--left", "nodes.csv", "--pairs", "edges.csv", *(["--cold"] if cold else [])]
-    told = printed([*arguments, "--object", first], tmp_path, monkeypatch)
-    same_figures(at, told)
-    strong = told["object"]
-    assert strong["text"] in texts(at) and strong["links"][0]["text"] in texts(at)
-    assert (strong["links"][0]["chance"] in texts(at)) == bool(strong["links"][0]["chance"])
-    frame = next(d.value for d in at.dataframe if "rank" in d.value)
-    assert frame["object"].tolist() == [entry["label"] for entry in strong["links"]]
-    np.testing.assert_allclose(frame["score"], [e["score"] for e in strong["links"]], atol=5e-5)
-    again = run(graph="tables", tables=tokens, **({"split": "objects"} if cold else {}))
-    assert texts(again) == texts(at), "what was computed is there at once"
-
-
-@pytest.mark.slow
-def test_the_command_that_the_page_shows_prints_its_figures(tmp_path, monkeypatch):
-    at = press(run(ids="true", split="objects"), "Compare")
-    command = shlex.split(at.get("code")[0].value)
-    assert command[:4] == ["recsys", "links", "--dataset", "sample"] and {"--ids", "--cold"} <= set(command)  # fmt: skip
-    same_figures(at, printed(command[2:], tmp_path, monkeypatch))
-
-
-def test_commands_say_what_differs_from_the_defaults():
-    usual = {"cold": False, "test_size": 0.3, "ratio": 1.0, "seed": 0}
-    make = view.as_command
-    assert (
-        make("cora", ("cora",), ["pair-svm"], None, usual)
-        == "recsys links --graph cora --model pair-svm"
-    )
-    other = {"cold": True, "test_size": 0.2, "ratio": 3.0, "seed": 7}
-    key = ("dataset", ("dataset", "movielens", 4.0), False)
-    assert make("dataset", key, ["bilinear"], "unit", other) == (
-        "recsys links --dataset movielens --min-rating 4.0 --model bilinear --weighting unit --cold "
-        "--test-size=0.2 --ratio=3.0 --seed=7"
-    )
-    key, other = ("dataset", ("dataset", "movielens", 3.1234567), False), usual | {"seed": 123456789}
-    assert make("dataset", key, ["bilinear"], None, other) == (
-        "recsys links --dataset movielens --min-rating 3.1234567 --model bilinear --seed=123456789"
-    )
-    assert make("tables", ("tables", ()), ["bilinear"], None, usual) == ""
-    assert make("dataset", ("dataset", ("upload", "upload-1"), False), ["bilinear"], None, usual) == ""
 
 
 def test_a_graph_without_a_label_goes_by_its_name(monkeypatch, tmp_path):

@@ -58,38 +58,6 @@ def test_tune_errors(recsys, ratings):  # noqa: F811
     assert code == 2 and "does not exist" in err
 
 
-@pytest.fixture
-def graph(tmp_path):
-    rng = np.random.default_rng(0)
-    groups = rng.integers(0, 3, 60)
-    lines = [f"n{k},{'|'.join(f'w{w}' for w in np.flatnonzero(rng.random(9) < np.where(np.arange(9) // 3 == g, 0.8, 0.1)))},{rng.normal():.3f}" for k, g in enumerate(groups)]  # fmt: skip
-    (tmp_path / "nodes.csv").write_text("id,words,size\n" + "\n".join(lines) + "\n")
-    pairs = [(a, b) for a in range(60) for b in range(a + 1, 60) if groups[a] == groups[b] and rng.random() < 0.4]  # fmt: skip
-    (tmp_path / "edges.csv").write_text("user_id,item_id\n" + "".join(f"n{a},n{b}\n" for a, b in pairs))
-    return tmp_path
-
-
-def test_links_compares_predictors(recsys, graph):  # noqa: F811
-    code, out, err = recsys("links", "--left", "nodes.csv", "--pairs", "edges.csv", "--model", "pair-svm:C=0.1", "--model", "pairnet:n_components=4,beta=0.001", "--json", "l.json")  # fmt: skip
-    assert code == 0, err
-    assert "pair-svm:C=0.1" in out and "held-out pairs" in out
-    found = json.loads(Path("l.json").read_text())
-    assert found["results"][0]["auc"] > 0.7
-    code, out, err = recsys("links", "--left", "nodes.csv", "--pairs", "edges.csv", "--cold", "--model", "bilinear:n_components=3")  # fmt: skip
-    assert code == 0 and "never seen" in out
-
-
-@pytest.mark.parametrize(("arguments", "message"), [
-    (("--model", "pearnet"), "did you mean 'pairnet'?"), (("--model", "pairnet:degre=2"), "did you mean 'degree'?"), (("--model", "pairnet:degree=1"), "degree"),
-    (("--test-size", "0"), "--test-size"), (("--left", "missing.csv"), "missing.csv"),
-])  # fmt: skip
-def test_links_errors(recsys, graph, arguments, message):  # noqa: F811
-    left = () if "--left" in arguments else ("--left", "nodes.csv")
-    code, _, err = recsys("links", *left, "--pairs", "edges.csv", *arguments)
-    assert code == 2 and message in err and err.count("\n") == 1, err
-    assert recsys("links", "--left", "nodes.csv", "--pairs", "nodes.csv")[0] == 2
-
-
 def test_export_and_parquet(recsys, ratings):  # noqa: F811
     assert recsys("fit", "--model", "als:factors=4", "--interactions", ratings, "--out", "m", "--quiet")[0] == 0  # fmt: skip
     code, out, _ = recsys("export", "--ranker", "m", "--items-out", "i.parquet", "--users-out", "u.npy")

@@ -23,34 +23,6 @@ def test_a_full_stdout_is_one_line(arguments):
     )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("arguments", [["--version"], ["datasets"]])
-def test_a_closed_stdout_is_one_line(arguments):
-    out = run_with(">&-", *arguments)
-    assert out.returncode == 2
-    assert (
-        out.stderr
-        == "recsys: standard output, or a file, cannot be written or read: Bad file descriptor\n"
-    )
-    assert run_with("2>&-", *arguments).returncode == 0
-    assert run_with("<&-", *arguments).returncode == 0
-
-
-@pytest.mark.thorough
-def test_what_needs_no_stdout_works_without_one(tmp_path):
-    (tmp_path / "r.csv").write_text(
-        "user_id,item_id\n" + "".join(f"u{k % 5},i{k % 7}\n" for k in range(30))
-    )
-    out = run_with(
-        ">&- 2>&- <&-", "fit", "--interactions", str(tmp_path / "r.csv"), "--model", "popularity",
-        "--quiet", "--out", str(tmp_path / "m"),
-    )  # fmt: skip
-    from recsys import load_ranker
-
-    assert load_ranker(tmp_path / "m").n_items_ == 7
-    assert out.returncode in (0, 2)
-
-
 TITLES = "item_id,title\ni1,映画 – „Żółć“ ✓\ni2,b\n"
 
 

@@ -374,17 +374,6 @@ assert isinstance(ranker, RecommenderBase) and issubclass(type(ranker), Recommen
     assert done.returncode == 0, done.stderr
 
 
-def test_another_module_registers_them_without_a_fit():
-    code = """
-import recsys.adapters.implicit
-from implicit.recommender_base import RecommenderBase
-from recsys import make_ranker
-assert isinstance(make_ranker("ease"), RecommenderBase)
-"""
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
 # ---- open files
 
 
