@@ -27,11 +27,6 @@ class UserSplit:
     The groups of users are those of the protocol half-profile with the same number and seed. There the
     visible halves of a group train, too; here a ranker has never seen the users it is scored on.
 
-    Parameters
-    ----------
-    n_splits : int ≥ 2
-    seed : int ≥ 0
-
     Examples
     --------
     >>> import numpy as np
@@ -45,16 +40,9 @@ class UserSplit:
     def split(
         self, X: Any, y: Any = None, groups: Any = None
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Yield the rows that train and those that are predicted; `y` and `groups` are not read.
-
-        Raises
-        ------
-        InputError
-            If there are fewer users than groups.
-        """
-        folds, users = check_integer("n_splits", self.n_splits, 2), int(np.shape(X)[0])
-        if folds > users:
-            raise InputError(f"n_splits must be from 2 to the number of users, {users}; not {folds}")
+        """Yield the rows that train and those that are predicted; `y` and `groups` are not read."""
+        users = int(np.shape(X)[0])
+        folds = check_integer("n_splits", self.n_splits, 2, users)
         rng = np.random.default_rng(check_integer("seed", self.seed, 0))
         group = user_groups(users, folds, rng)
         for fold in range(folds):
@@ -67,33 +55,13 @@ class UserSplit:
 
 @dataclass(frozen=True)
 class RankingScorer:
-    """A scorer for scikit-learn: half of each row, drawn at random, is predicted.
-
-    Parameters
-    ----------
-    metric : str
-        A metric of rankings, `NAME[@k]`.
-    seed : int ≥ 0
-
-    Examples
-    --------
-    >>> from recsys import Popularity, load_dataset
-    >>> likes = load_dataset("sample").matrix
-    >>> model = Popularity().fit(likes, show_progress=False)
-    >>> 0.5 < RankingScorer("auc")(model, likes) < 1
-    True
-    """
+    """A scorer for scikit-learn, as `ranking_scorer` returns it."""
 
     metric: str = "ndcg@10"
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what is no metric of rankings.
-
-        Raises
-        ------
-        InputError
-        """
+        """Refuse what is no metric of rankings."""
         if not isinstance(parse_metric(self.metric)[0], RankingMetric):
             raise InputError(
                 f"metric {self.metric!r} depends on what the model was fitted on, which a scorer is not "
@@ -101,49 +69,29 @@ class RankingScorer:
             )
 
     def __call__(self, estimator: Any, X: Any, y: Any = None) -> float:
-        """Return the metric's mean over the users with two items or more; NaN where there is none.
-
-        Parameters
-        ----------
-        estimator : Ranker
-            Fitted; one that ranks users it was not fitted on.
-        X : (users, items) matrix
-        y : ignored
-
-        Raises
-        ------
-        CapabilityError
-            If the ranker only knows the users it was fitted on.
-        """
+        """Return the metric's mean over the users with two items or more; NaN where there is none."""
         liked = clean_matrix(X)
         seen, hidden = halves(liked, np.random.default_rng(self.seed))
-        asked = [parse_metric(self.metric)]
-        values = []
+        parsed, values = [parse_metric(self.metric)], [np.empty(0)]
         block = max(1, BLOCK_BYTES // (4 * liked.shape[1]))
         for start in range(0, liked.shape[0], block):
-            rows = slice(start, start + block)
-            some = seen[rows]
-            scores = estimator.scores(np.arange(some.shape[0]), some, recalculate_user=True)
-            values.append(ranking_values(asked, scores, some, hidden[rows])[:, 0])
-        every = np.concatenate(values) if values else np.empty(0)
-        found = every[np.isfinite(every)]
-        return float(found.mean()) if len(found) else float("nan")
+            rows = seen[start : start + block]
+            scores = estimator.scores(np.arange(rows.shape[0]), rows, recalculate_user=True)
+            values.append(ranking_values(parsed, scores, rows, hidden[start : start + block])[:, 0])
+        every = np.concatenate(values)
+        return float(np.nanmean(every)) if np.isfinite(every).any() else float("nan")
 
 
 def ranking_scorer(metric: str = "ndcg@10", seed: int = 0) -> RankingScorer:
     """Return a scorer for `cross_val_score` and `GridSearchCV` of rankers.
+
+    It hides half of each row, drawn at random with the seed (the same for every ranker), and predicts it.
 
     Parameters
     ----------
     metric : str
         A metric of rankings: auc, ndcg@k, map@k, precision@k, recall@k, r-precision, hit@k, mrr@k.
     seed : int ≥ 0
-        Of the halves that are hidden: the same ones for every ranker.
-
-    Raises
-    ------
-    InputError
-        If it is no metric of rankings.
 
     Examples
     --------
@@ -154,8 +102,6 @@ def ranking_scorer(metric: str = "ndcg@10", seed: int = 0) -> RankingScorer:
     >>> search = GridSearchCV(EASE(), grid, scoring=ranking_scorer("ndcg@10"), cv=UserSplit(3))
     >>> search.fit(likes, show_progress=False).best_params_
     {'regularization': 100.0}
-    >>> search.best_estimator_.recommend(0, likes[0], N=3).ids.shape
-    (3,)
     """
     return RankingScorer(metric, seed)
 

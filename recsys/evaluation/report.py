@@ -1,31 +1,32 @@
-"""The result of an evaluation: metric values of models, and a report in sentences, tables and JSON."""
+"""The result of an evaluation: a table of values by model, fold, user and metric, and what it says."""
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.errors import InputError, counted
-from recsys.evaluation import trec
-from recsys.evaluation.bootstrap import mean_intervals
-from recsys.evaluation.drawing import draw_means
-from recsys.evaluation.evaluated import Evaluated, Lists
-from recsys.evaluation.groups import Groups, group_values
+from recsys.errors import InputError
 from recsys.evaluation.metrics import TIES
-from recsys.evaluation.page import report_page
-from recsys.evaluation.rows import table_of
-from recsys.evaluation.significance import decision, verdict
+from recsys.evaluation.significance import decision, mean_intervals, verdict
 from recsys.registry import did_you_mean
+from recsys.utils import frames
+from recsys.utils.extras import install_hint
+from recsys.utils.topn import LOWEST
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawing
+    from matplotlib.figure import Figure
 
-MEASURED = ("fit_seconds", "score_seconds", "compile_seconds", "peak_mb")  # of a result
 Intervals = dict[tuple[str, str], float]
+MOST = 12  # values of an attribute that are groups of their own
+QUARTILES = 4
+NOT_ATTRIBUTES = ("user", "fold")
 
 
 @dataclass(frozen=True)
@@ -38,18 +39,8 @@ class MetricValue:
         Over folds (std with n − 1; 0 for one fold).
     folds : list of float
         Mean over users of each fold.
-    users : int
-        Users with a value, over all folds.
-    left_out : int
-        Users evaluated without a value.
-
-    Examples
-    --------
-    >>> from recsys import EASE, evaluate, load_dataset
-    >>> report = evaluate(load_dataset("sample"), EASE(), metrics=["auc"], folds=2)
-    >>> figure = report.results[0].metrics["auc"]
-    >>> len(figure.folds), figure.users
-    (2, 400)
+    users, left_out : int
+        Evaluated users, over all folds, with a value and without one.
     """
 
     mean: float
@@ -57,6 +48,15 @@ class MetricValue:
     folds: list[float]
     users: int
     left_out: int
+
+    @classmethod
+    def of(cls, folds: list[NDArray[np.float64]]) -> MetricValue:
+        """Average the values of users within each fold, and then over folds."""
+        means = [float(np.nanmean(values)) for values in folds if np.isfinite(values).any()]
+        every = np.concatenate(folds)
+        users = int(np.isfinite(every).sum())
+        std = float(np.std(means, ddof=1)) if len(means) > 1 else 0.0
+        return cls(float(np.mean(means or np.nan)), std, means, users, len(every) - users)
 
 
 @dataclass
@@ -66,25 +66,15 @@ class Result:
     Attributes
     ----------
     model : str
-        The label it was asked for by.
+        Its label.
     params : dict
     metrics : dict of str to MetricValue
     fit_seconds, score_seconds : float
         Summed over folds, without compilation.
     compile_seconds : float
-        What compiling took besides, inside these fits and scoring passes; most is done before.
+        What compiling took besides.
     peak_mb : float
         Largest resident memory of the process seen after a fit or a scoring pass.
-    per_user : dict of str to (evaluated users over folds,) float64
-    lists : Lists, optional
-        What it recommends first, if that was asked for.
-
-    Examples
-    --------
-    >>> from recsys import EASE, evaluate, load_dataset
-    >>> report = evaluate(load_dataset("sample"), EASE(), metrics=["auc"], folds=2)
-    >>> report.results[0].model, report.results[0].per_user["auc"].shape
-    ('ease', (400,))
     """
 
     model: str
@@ -94,8 +84,6 @@ class Result:
     score_seconds: float = 0.0
     compile_seconds: float = 0.0
     peak_mb: float = 0.0
-    per_user: dict[str, NDArray[np.float64]] = field(default_factory=dict)
-    lists: Lists | None = None
 
 
 @dataclass(repr=False)
@@ -106,42 +94,38 @@ class Report:
     ----------
     dataset, protocol : str
     folds, seed, users, items, interactions : int
-    train_only : int
-        Users meant to be evaluated that have nothing to predict, over all folds.
-    definitions : dict of str to str
     results : list of Result
     comparisons : list of dict
         Pairs of models per metric, with interval and p-values.
+    definitions, better : dict of str to str
+        What each metric is; whether "more" or "less" of it is better, "" for neither.
     notes : list of str
-    cold : int
-        Users with something to predict and nothing in training, left out, over all folds.
-    conventions : list of str
-        For protocols in time: what was ranked, what training held, how ties in time were broken.
-    grouped : bool
-        Whether each user is in one fold only.
-    evaluated : Evaluated
-        Who was evaluated, in the order of `Result.per_user`.
-    per_fold : frozenset of str
-        Metrics with one value a fold, which have no interval over users.
-    better : dict of str to "more", "less" or ""
-        Whether higher or lower values of a metric are better; "" for neither.
-    engine : str
-        Where models were fitted: "local", this process or others of this machine, "dask", "ray".
-    workers : int
-        How many processes did it; 0 for this one.
+        On the data, the protocol and who was left out.
     failed : dict of str to str
         Why a model could not be evaluated, by its label; it has no result.
-    ranked : list of str
-        Which items were ranked and what was left out, where that is not all outside the training rows.
+    rows : DataFrame
+        A row a fold and evaluated user: `user` (the id), `fold` (from 1), `profile length` (items in
+        training), `popularity` (users who have a tested item in training, on average), and what is known
+        of the user.
+    values : DataFrame
+        For each of `rows` the values, in columns (model, metric); of a metric with one value a fold it
+        is repeated.
+    per_fold : frozenset of str
+        These metrics, which have no interval over users.
+    lists : dict of str to (ids, scores)
+        The first items by model, (rows, k), if they were to be kept; `tested` are the test rows, and
+        `item_ids` the ids.
 
     Examples
     --------
     >>> from recsys import EASE, evaluate, load_dataset
     >>> report = evaluate(load_dataset("sample"), EASE(), metrics=["auc"], folds=2)
-    >>> report.users, report.folds, report.sentences()[-1]
-    (400, 2, 'Ties: expectation over all orders of tied items.')
+    >>> report.users, report.folds, report.results[0].metrics["auc"].users
+    (400, 2, 400)
     >>> list(report.frame())
     ['model', 'metric', 'mean', 'std', 'low', 'high', 'users']
+    >>> list(report.by("popularity"))
+    ['group', 'model', 'metric', 'mean', 'low', 'high', 'users']
     """
 
     dataset: str
@@ -151,243 +135,21 @@ class Report:
     users: int
     items: int
     interactions: int
-    train_only: int
-    definitions: dict[str, str]
     results: list[Result]
     comparisons: list[dict[str, Any]]
+    definitions: dict[str, str]
+    better: dict[str, str]
     notes: list[str]
-    cold: int = 0
-    conventions: list[str] = field(default_factory=list)
-    grouped: bool = True
-    evaluated: Evaluated | None = None
+    failed: dict[str, str]
+    rows: pd.DataFrame
+    values: pd.DataFrame
     per_fold: frozenset[str] = frozenset()
-    better: dict[str, str] = field(default_factory=dict)
-    engine: str = "local"
-    workers: int = 0
-    failed: dict[str, str] = field(default_factory=dict)
-    ranked: list[str] = field(default_factory=list)
-
-    def about(self) -> str:
-        """Return the sizes, the protocol, the folds and the seed in a sentence."""
-        return (
-            f"{counted(self.users, 'user')}, {counted(self.items, 'item')}, "
-            f"{counted(self.interactions, 'interaction')}; {self.protocol}, "
-            f"{counted(self.folds, 'fold')}, seed {self.seed}"
-        )
-
-    def sentences(self) -> list[str]:
-        """Return notes on the metric values: counts, tests, definitions."""
-        lines = [f"{model} could not be evaluated: {why}" for model, why in self.failed.items()]
-        lines += [*self.ranked, *self.conventions]
-        for number, what in (
-            (self.train_only, "had nothing to predict"),
-            (self.cold, "had something to predict and nothing in training"),
-        ):
-            if number:
-                are = "is" if number == 1 else "are"
-                each = "" if self.grouped or self.folds == 1 else ", counted once a fold,"
-                lines.append(f"{counted(number, 'user')}{each} {what} and {are} left out.")
-        lines += self.verdicts()
-        if len(self.results) > 2 and (told := self.decision()):  # of two the verdicts say all
-            lines.append(told)
-        if self.folds > 1:
-            lines.append("±: standard deviation over folds.")
-        compiled = sum(r.compile_seconds for r in self.results)
-        besides = f", which took {compiled:.1f} s besides" if compiled >= 0.05 else ""
-        lines.append(f"Seconds of fitting and scoring are without compilation{besides}.")
-        if self.workers:
-            lines.append(
-                f"They are the workers' own, on {counted(self.workers, 'worker')} ({self.engine}): "
-                "several pass at once, and others on the machine slow them down."
-            )
-        lines += [f"{name}: {text}" for name, text in self.definitions.items()]
-        return [*lines, f"Ties: {TIES}."]
-
-    def best(self) -> dict[str, float]:
-        """Return the best mean of each metric that has a direction."""
-        out = {}
-        for name in self.definitions:
-            means = [r.metrics[name].mean for r in self.results if np.isfinite(r.metrics[name].mean)]
-            better = self.better.get(name, "more")
-            if means and better:
-                out[name] = min(means) if better == "less" else max(means)
-        return out
-
-    def verdicts(self) -> list[str]:
-        """Return for each metric whether its best model is better than the next."""
-        lines = []
-        for name in self.definitions:
-            sign = 1 if self.better.get(name) == "less" else -1
-            ranked = sorted(self.results, key=lambda r: sign * r.metrics[name].mean)
-            lines += [
-                verdict(c)
-                for c in self.comparisons
-                if c["metric"] == name and {c["first"], c["second"]} == {r.model for r in ranked[:2]}
-            ]
-        return lines
-
-    def decision(self) -> str:
-        """Return which model to use and why, in one sentence; "" where no two were compared."""
-        told = decision(self.comparisons)
-        tested = self.users if self.evaluated is None else len(np.unique(self.evaluated.users))
-        return told and f"{told}; {counted(tested, 'tested user')}, {counted(self.folds, 'fold')}."
-
-    def intervals(self) -> tuple[Intervals, Intervals]:
-        """Return the 95% percentile-bootstrap intervals of the means, users resampled.
-
-        Returns
-        -------
-        low, high : dict of (model, metric) to float
-            NaN for a metric with one value a fold.
-        """
-        names = [name for name in self.definitions if name not in self.per_fold]
-        keys = [(r.model, name) for r in self.results for name in self.definitions]
-        low, high = dict.fromkeys(keys, float("nan")), dict.fromkeys(keys, float("nan"))
-        measured = [(r.model, name) for r in self.results for name in names]
-        if self.evaluated is not None and measured:
-            values = np.array([r.per_user[name] for r in self.results for name in names]).T
-            found = mean_intervals(values, self.evaluated.users, self.evaluated.folds, self.seed)
-            for out, ends in zip((low, high), found, strict=True):
-                out.update(zip(measured, ends.tolist(), strict=True))
-        return low, high
-
-    def frame(self, kind: str = "pandas") -> Any:
-        """Return the metric values as a frame, one row a model and metric.
-
-        Parameters
-        ----------
-        kind : "pandas", "polars" or "pyarrow"
-
-        Returns
-        -------
-        frame
-            `model`, `metric`, `mean` and `std` over folds (NaN for a single fold), `low` and `high` of
-            the mean's 95% bootstrap interval over users, `users` with a value.
-
-        Raises
-        ------
-        InputError
-            For another kind, or one that is not installed.
-        """
-        return table_of(self._rows(), kind)
-
-    def by(self, attribute: str) -> Groups:
-        """Return the metric values of groups of the evaluated users, with intervals.
-
-        Parameters
-        ----------
-        attribute : str
-            "profile length": how many items a user has in training; "popularity": how many users have
-            what was tested of a user, on average; or a column of the users' table. Numbers
-            are parted at their quartiles.
-
-        Raises
-        ------
-        InputError
-            If there is no such attribute, or no metric with a value for each user was measured.
-
-        Examples
-        --------
-        >>> from recsys import EASE, evaluate, load_dataset
-        >>> report = evaluate(load_dataset("sample"), EASE(), metrics=["auc"], folds=2)
-        >>> list(report.by("popularity").frame())
-        ['group', 'users', 'model', 'metric', 'mean', 'low', 'high']
-        """
-        names = [name for name in self.definitions if name not in self.per_fold]
-        if not names:
-            told = ", ".join(self.definitions)
-            raise InputError(
-                f"{told} has one value for all users: measure auc or ndcg@10, say, for groups"
-            )
-        return group_values(self._evaluated(), attribute, self.results, names, self.seed)
-
-    def plot(self) -> Drawing:
-        """Return a plot of all means with their intervals, one panel a metric.
-
-        Raises
-        ------
-        InputError
-            If matplotlib is not installed.
-        """
-        title = f"{self.dataset}, {self.protocol}, {counted(self.folds, 'fold')}"
-        return draw_means(self._rows(), title, self.best())
-
-    def html(self) -> str:
-        """Return an HTML fragment: metric values with intervals, verdicts, and definitions."""
-        return report_page(self)
-
-    def _repr_html_(self) -> str:
-        return self.html()
-
-    def __repr__(self) -> str:
-        models = ", ".join(r.model for r in self.results)
-        return f"<Report: {models} on {self.dataset!r}, {self.protocol}, {counted(self.folds, 'fold')}>"
-
-    def __str__(self) -> str:
-        """Return the means with their 95% intervals as a table, and the decision."""
-        table = (
-            self.frame()
-            .drop(columns="std")
-            .to_string(index=False, float_format="{:.4f}".format, na_rep="–")
-        )
-        return "\n".join(filter(None, [repr(self)[1:-1], table, self.decision()]))
-
-    def run(self, model: str | None = None) -> trec.Run:
-        """Return the lists of a model as {user: {item: score}}, for ranx and ir_measures.
-
-        Ids are text. Where users are in several folds, each fold's are users of their own
-        ("42/fold2"). Equal scores keep their order here, but other tools order them in their own way.
-
-        Parameters
-        ----------
-        model : str, optional
-            Its label; not needed for one model.
-
-        Raises
-        ------
-        InputError
-            If there is no such model, or no lists were kept (`evaluate(..., keep_lists=100)`).
-        """
-        return trec.run_of(self._evaluated(), self.result(model).lists)
-
-    def qrels(self) -> trec.Qrels:
-        """Return the test interactions as {user: {item: 1}}, with the users of `run`.
-
-        Raises
-        ------
-        InputError
-            If it was not kept (`evaluate(..., keep_lists=100)`).
-        """
-        return trec.qrels_of(self._evaluated())
-
-    def write_trec(self, folder: str | Path) -> list[Path]:
-        """Write qrels.txt (user 0 item 1) and a .run file a model (user Q0 item rank score model).
-
-        Parameters
-        ----------
-        folder : path
-            Made where it does not exist.
-
-        Returns
-        -------
-        list of Path
-            The files, qrels.txt first.
-
-        Raises
-        ------
-        InputError
-            As `run` and `qrels`, if an id has a blank, or a file cannot be written.
-        """
-        runs = {r.model: self.run(r.model) for r in self.results}
-        return trec.write(folder, self.qrels(), runs)
+    lists: dict[str, tuple[NDArray[np.int32], NDArray[np.float32]]] = field(default_factory=dict)
+    tested: sp.csr_matrix | None = None
+    item_ids: NDArray[np.object_] | None = None
 
     def result(self, model: str | None = None) -> Result:
-        """Return the result of a model by its label; of the only one, if none is named.
-
-        Raises
-        ------
-        InputError
-        """
+        """Return the result of a model by its label; of the only one, if none is named."""
         labels = [r.model for r in self.results]
         if model is None and len(labels) == 1:
             return self.results[0]
@@ -396,64 +158,255 @@ class Report:
             raise InputError(f"{told}: {did_you_mean(str(model), labels)}")
         return self.results[labels.index(model)]
 
-    def _evaluated(self) -> Evaluated:
-        if self.evaluated is None:
-            raise InputError("this report does not say who was evaluated")
-        return self.evaluated
+    def frame(self, kind: str = "pandas") -> Any:
+        """Return a row a model and metric, as a frame of "pandas", "polars" or "pyarrow".
 
-    def _rows(self) -> list[dict[str, Any]]:
+        `mean` and `std` are over folds (NaN for a single fold), `low` and `high` the mean's 95% bootstrap
+        interval over users (NaN for a metric with one value a fold), `users` those with a value.
+        """
         low, high = self.intervals()
-        return [
+        rows = [
             {
-                "model": r.model, "metric": name, "mean": figure.mean,
-                "std": figure.std if self.folds > 1 else float("nan"),
-                "low": low[r.model, name], "high": high[r.model, name], "users": figure.users,
+                "model": r.model, "metric": name, "mean": value.mean,
+                "std": value.std if self.folds > 1 else float("nan"),
+                "low": low[r.model, name], "high": high[r.model, name], "users": value.users,
             }
             for r in self.results
-            for name, figure in ((name, r.metrics[name]) for name in self.definitions)
+            for name, value in r.metrics.items()
         ]  # fmt: skip
+        return frames.make({key: [row[key] for row in rows] for key in rows[0]}, kind)
 
-    def table(self) -> tuple[list[str], list[list[Any]]]:
-        """Return columns and rows for a CSV file: one row a model, with what its values depend on.
+    def user_values(self) -> pd.DataFrame:
+        """Return the long table: a row a model, fold, user and metric, with what is known of the user."""
+        parts = [
+            self.rows.assign(model=model, metric=metric, value=self.values[model, metric])
+            for model, metric in self.values
+        ]
+        return pd.concat(parts, ignore_index=True)
 
-        After each metric comes its standard deviation over folds, empty for a single fold.
+    def intervals(self) -> tuple[Intervals, Intervals]:
+        """Return the low and high ends of the 95% intervals of the means, by model and metric."""
+        users = pd.factorize(self.rows["user"])[0]
+        return self._intervals(self.values.to_numpy(), users, self.rows["fold"].to_numpy())
+
+    def by(self, attribute: str) -> pd.DataFrame:
+        """Return means and intervals of groups of the evaluated users.
+
+        Parameters
+        ----------
+        attribute : str
+            "profile length", "popularity", or a column of the users' table. Numbers of more than 12
+            values are parted at their quartiles; other columns by value, the rare ones together.
         """
-        names = list(self.definitions)
-        columns = ["dataset", "users", "items", "interactions", "protocol", "folds", "seed", "model"]
-        columns += [text for name in names for text in (name, f"{name} ±")]
-        columns += ["fit_seconds", "score_seconds", "compile_seconds", "notes"]
-        rows: list[list[Any]] = []
-        for r in self.results:
-            about = [self.dataset, self.users, self.items, self.interactions, self.protocol]
-            cells: list[Any] = [*about, self.folds, self.seed, r.model]
-            for name in names:
-                figure = r.metrics[name]
-                cells += [figure.mean, figure.std if self.folds > 1 else ""]
-            cells += [
-                r.fit_seconds,
-                r.score_seconds,
-                r.compile_seconds,
-                "; ".join([*self.notes, *self.ranked]),
+        table = self.rows
+        known = [str(name) for name in table.columns if name not in NOT_ATTRIBUTES]
+        if attribute not in known:
+            raise InputError(f"no users' attribute {attribute!r}: {did_you_mean(attribute, known)}")
+        if not set(self.definitions) - self.per_fold:
+            raise InputError(f"{', '.join(self.definitions)}: one value for all users; measure auc, say")
+        groups = _grouped(table[attribute])
+        out = []
+        for group in groups.cat.categories:
+            inside = (groups == group).to_numpy()
+            users = pd.factorize(table["user"][inside])[0]
+            values = self.values[inside]
+            low, high = self._intervals(values.to_numpy(), users, np.zeros(len(users)))
+            out += [
+                {
+                    "group": group, "model": model, "metric": metric,
+                    "mean": values[model, metric].mean(), "low": low[model, metric],
+                    "high": high[model, metric], "users": int(values[model, metric].notna().sum()),
+                }
+                for model, metric in self.values
+                if metric not in self.per_fold
+            ]  # fmt: skip
+        return pd.DataFrame(out)
+
+    def _intervals(self, values: Any, users: Any, folds: Any) -> tuple[Intervals, Intervals]:
+        keys = list(self.values)
+        columns = [place for place, (_, metric) in enumerate(keys) if metric not in self.per_fold]
+        ends = np.full((2, len(keys)), np.nan)
+        ends[:, columns] = mean_intervals(values[:, columns], users, folds, self.seed)
+        low, high = (dict(zip(keys, end.tolist(), strict=True)) for end in ends)
+        return low, high
+
+    def best(self) -> dict[str, float]:
+        """Return the best mean of each metric that has a direction."""
+        out = {}
+        for name, better in self.better.items():
+            means = [r.metrics[name].mean for r in self.results if np.isfinite(r.metrics[name].mean)]
+            if means and better:
+                out[name] = min(means) if better == "less" else max(means)
+        return out
+
+    def verdicts(self) -> list[str]:
+        """Return for each metric whether its best model is better than the next."""
+        lines = []
+        for name in self.definitions:
+            sign = 1 if self.better[name] == "less" else -1
+            ranked = sorted(self.results, key=lambda r: sign * r.metrics[name].mean)
+            first_two = {r.model for r in ranked[:2]}
+            lines += [
+                verdict(c)
+                for c in self.comparisons
+                if c["metric"] == name and {c["first"], c["second"]} == first_two
             ]
-            rows.append(cells)
-        return columns, rows
+        return lines
+
+    def decision(self) -> str:
+        """Return which model to use and why, in one sentence; "" where no two were compared."""
+        tested = self.rows["user"].nunique()
+        said = decision(self.comparisons)
+        return said and f"{said} (tested users: {tested:,}, folds: {self.folds})."
+
+    def about(self) -> str:
+        """Return the sizes, the protocol, the folds and the seed."""
+        return (
+            f"users: {self.users:,}, items: {self.items:,}, interactions: {self.interactions:,}; "
+            f"{self.protocol}, folds: {self.folds}, seed: {self.seed}"
+        )
+
+    def sentences(self) -> list[str]:
+        """Return notes on the metric values: failures, tests, definitions."""
+        lines = [f"{model} could not be evaluated: {why}" for model, why in self.failed.items()]
+        lines += [*self.notes, *self.verdicts()]
+        if len(self.results) > 2 and (said := self.decision()):  # of two the verdicts say all
+            lines.append(said)
+        if self.folds > 1:
+            lines.append("±: standard deviation over folds.")
+        lines += [f"{name}: {text}" for name, text in self.definitions.items()]
+        return [*lines, f"Ties: {TIES}."]
+
+    def run(self, model: str | None = None) -> dict[str, dict[str, float]]:
+        """Return the lists of a model as {user: {item: score}}, for ranx and ir_measures.
+
+        Ids are text. Where users are in several folds, each fold's are users of their own
+        ("42/fold2"). Keep the lists by `evaluate(..., keep_lists=100)`.
+        """
+        label = self.result(model).model
+        if label not in self.lists:
+            raise InputError("no lists were kept: pass keep_lists=100 to evaluate")
+        items = _texts("item", self.item_ids)
+        return {
+            user: {items[j]: s for j, s in zip(ids, scores, strict=True) if j >= 0 and s > LOWEST}
+            for user, ids, scores in zip(
+                self._queries(), *(part.tolist() for part in self.lists[label]), strict=True
+            )
+        }
+
+    def qrels(self) -> dict[str, dict[str, int]]:
+        """Return the test interactions as {user: {item: 1}}, with the users of `run`."""
+        if self.tested is None:
+            raise InputError("no lists were kept: pass keep_lists=100 to evaluate")
+        items, test = _texts("item", self.item_ids), self.tested
+        return {
+            user: {items[j]: 1 for j in test.indices[test.indptr[row] : test.indptr[row + 1]]}
+            for row, user in enumerate(self._queries())
+        }
+
+    def _queries(self) -> list[str]:
+        users = self.rows["user"]
+        _texts("user", users.unique())
+        if users.is_unique:
+            return [str(user) for user in users]
+        return [f"{user}/fold{fold}" for user, fold in zip(users, self.rows["fold"], strict=True)]
+
+    def plot(self) -> Figure:
+        """Return a plot (matplotlib) of all means with their 95% intervals, one panel a metric."""
+        if importlib.util.find_spec("matplotlib") is None:
+            raise InputError(f"plot() needs matplotlib: {install_hint('plot')}")
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
+        frame, names = self.frame(), list(self.definitions)
+        labels = [r.model[:40].replace("$", r"\$") for r in self.results]
+        figure = Figure(figsize=(3.5 * len(names) + 2, 0.4 * len(labels) + 1.5), layout="constrained")
+        FigureCanvasAgg(figure)
+        for panel, name in zip(
+            figure.subplots(1, len(names), squeeze=False, sharey=True)[0], names, strict=True
+        ):
+            rows = frame[frame["metric"] == name]
+            places = np.arange(len(rows))
+            panel.hlines(places, rows["low"], rows["high"])
+            panel.plot(rows["mean"], places, "o")
+            panel.set_yticks(places, labels)
+            panel.set_title(name)
+        figure.axes[0].invert_yaxis()
+        figure.suptitle(f"{self.dataset}, {self.protocol}; 95% intervals over users".replace("$", r"\$"))
+        return figure
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, intervals among them, without the values per user."""
         low, high = self.intervals()
-        left_out = ("results", "evaluated", "per_fold")
-        out = {key: value for key, value in vars(self).items() if key not in left_out}
-        out["ties"] = TIES
-        out["results"] = [
-            {
-                "model": r.model,
-                "params": r.params,
+        head = ("dataset", "protocol", "folds", "seed", "users", "items", "interactions")
+        results = [
+            {key: value for key, value in vars(r).items() if key != "metrics"}
+            | {
                 "metrics": {
-                    name: asdict(figure) | {"low": low[r.model, name], "high": high[r.model, name]}
-                    for name, figure in r.metrics.items()
-                },
-                **{name: getattr(r, name) for name in MEASURED},
+                    name: asdict(value) | {"low": low[r.model, name], "high": high[r.model, name]}
+                    for name, value in r.metrics.items()
+                }
             }
             for r in self.results
         ]
-        return out
+        rest = ("comparisons", "definitions", "better", "notes", "failed")
+        return (
+            {key: getattr(self, key) for key in head}
+            | {"results": results}
+            | {key: getattr(self, key) for key in rest}
+        )
+
+    def __repr__(self) -> str:
+        models = ", ".join(r.model for r in self.results)
+        return f"<Report: {models} on {self.dataset!r}, {self.protocol}, folds: {self.folds}>"
+
+    def __str__(self) -> str:
+        """Return the means with their 95% intervals as a table, and the decision."""
+        table = self.frame().drop(columns="std")
+        text = table.to_string(index=False, float_format="{:.4f}".format, na_rep="–")
+        return "\n".join(filter(None, [repr(self)[1:-1], text, self.decision()]))
+
+    def _repr_html_(self) -> str:
+        table = self.frame().to_html(index=False, float_format="{:.4f}".format, na_rep="–")
+        head = f"<p><strong>{escape(self.dataset)}</strong>: {escape(self.about())}</p>"
+        lines = "".join(f"<li>{escape(line)}</li>" for line in self.sentences())
+        return f"{head}{table}<p>{escape(self.decision())}</p><ul>{lines}</ul>"
+
+
+def _grouped(column: pd.Series) -> pd.Series:
+    """Return an attribute's values as categories: quartiles of numbers, frequent values of others."""
+    known = column.dropna()
+    numbers = pd.to_numeric(known, errors="coerce") if known.dtype != bool else known
+    numeric = known.dtype != bool and bool(numbers.notna().all())
+    if numeric and numbers.nunique() > MOST:
+        bins = pd.qcut(numbers, QUARTILES, duplicates="drop")
+        ends = numbers.groupby(bins, observed=True).agg(["min", "max"])
+        names = [_range(low, high) for low, high in ends.to_numpy()]
+        names = [name if names.count(name) == 1 else f"{name} ({k + 1})" for k, name in enumerate(names)]
+        labels = bins.map(dict(zip(ends.index, names, strict=True))).astype(object)
+    else:
+        labels = numbers.map("{:g}".format) if numeric else known.map(str)
+        names = list(labels.value_counts().index)
+        if numeric:
+            names.sort(key=float)
+        if len(names) > MOST:
+            names = names[: MOST - 1]
+            labels = labels.where(labels.isin(names), "(others)")
+            names.append("(others)")
+    labels = labels.reindex(column.index).astype(object)
+    if labels.isna().any():
+        labels = labels.where(labels.notna(), "(unknown)")
+        names.append("(unknown)")
+    return labels.astype(pd.CategoricalDtype(names))
+
+
+def _range(low: float, high: float) -> str:
+    low_text, high_text = (f"{end:,.0f}" if float(end).is_integer() else f"{end:.4g}" for end in (low, high))
+    return low_text if low == high else f"{low_text}–{high_text}"
+
+
+def _texts(what: str, ids: Any) -> list[str]:
+    texts = [str(one) for one in ids]
+    if len(set(texts)) < len(texts):
+        raise InputError(f"two {what} ids are the same as text: give all of one type")
+    return texts

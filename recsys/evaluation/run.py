@@ -7,55 +7,38 @@ over users, as the papers print it. Users without a value are counted, never ave
 from __future__ import annotations
 
 import copy
-import secrets
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import Any
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, replace
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
+import scipy.sparse as sp
 
-from recsys.data import Fold, Interactions, find_protocol
-from recsys.data.candidates import candidate_sets
+from recsys.data import Fold, Interactions, Protocol, find_protocol
 from recsys.data.side_information import SideInformation
-from recsys.data.splits import protocol_for
-from recsys.engines import Engine, opened
-from recsys.engines.local import LocalEngine
+from recsys.data.splits import PUBLISHED, folds_of, interactions_of, protocol_for
 from recsys.errors import InputError
-from recsys.evaluation.conventions import conventions
-from recsys.evaluation.evaluated import Lists, evaluated
-from recsys.evaluation.measuring import (
-    Measured,
-    ParsedMetric,
-    divided,
-    interactions_of,
-    measure,
-    metric_value,
-    parsed_metrics,
-    warm_up,
-)
+from recsys.evaluation import metrics as M
+from recsys.evaluation.measuring import Measured, ParsedMetric, measure
 from recsys.evaluation.models import Models, NamedModel, named_models
-from recsys.evaluation.ranked import Ranked, RankedFold, check_some_ranked, ranked_sentences
-from recsys.evaluation.report import Report, Result
-from recsys.evaluation.shared_data import share
+from recsys.evaluation.report import MetricValue, Report, Result
 from recsys.evaluation.significance import Comparison, compare_all, holm
-from recsys.evaluation.units import (
-    Division,
-    Unit,
-    measured,
-    measured_or_dropped,
-    scratch_folder,
-    sendable,
-    threads_of,
-    uses,
-)
 from recsys.utils.attempts import Dropped, attempt, check_some_left
+from recsys.utils.parallel import count_jobs, picklable, run_tasks
 from recsys.utils.progress import QUIET, Listener, bar, listening, within
-from recsys.utils.validation import check_flag, check_integer
+from recsys.utils.validation import check_flag, check_integer, check_real, texts_of
 
-Progress = Listener
-NONE_LEFT = "no model could be evaluated"
+# Processor seconds of a fold of 100,000 interactions, roughly: what is begun first, and the time left.
+SECONDS = {
+    "auto": 20.0, "pair-dnn": 20.0, "honfm": 20.0, "pairnet": 10.0, "fm": 8.0, "hofm": 8.0,
+    "sparse-fm": 8.0, "all-subsets": 8.0, "blend": 5.0, "bilinear": 3.0, "popularity": 0.05,
+}  # fmt: skip
+USUAL_SECONDS = 0.5
+WORTH_PROCESSES = 10.0  # processor seconds: starting processes takes some of them
 
 
 def evaluate(
@@ -69,20 +52,17 @@ def evaluate(
     seed: int = 0,
     only_folds: int | None = None,
     keep_lists: int | None = None,
-    progress: Progress | bool | None = None,
-    engine: str | Engine = "local",
-    workers: int | None = None,
-    threads: int | None = None,
-    scratch: str | Path | None = None,
     filter_liked: bool = True,
-    candidates: Any = None,
-    sampled_negatives: int | None = None,
+    n_jobs: int | None = None,
+    budget: float | None = None,
+    progress: Listener | bool | None = None,
+    on_result: Callable[[Result], None] | None = None,
 ) -> Report:
     """Fit models on folds of the data, measure them on what was hidden, and compare them.
 
     Parameters
     ----------
-    data : Interactions, table or path
+    data : Interactions, (users, items) matrix, table or path
         A table or file is read as `Interactions.from_frame` does.
     models : sequence, mapping of label to model, or one model
         Each a name with parameters ("auto", "cf-komd:kernel=mc,degree=2"), a ranker, a
@@ -90,62 +70,33 @@ def evaluate(
         (label, model), or a mapping of label to model. Each fold fits a fresh copy.
     test : Interactions, table or path, optional
         Test interactions, matched by ids, as in `Interactions.with_test`. All other interactions are for
-        training, and all items that a user does not have in training are ranked.
-    protocol : str, optional
-        As in `recsys.data.split`: "half-profile", "half-profile-time", "leave-one-out", "next-5",
-        "holdout", "temporal", "rolling", "published". When not given, "half-profile", or "published"
-        with a `test` or with data that have a test half.
-    folds, seed
-        As in `recsys.data.split`.
+        training.
+    protocol, folds, seed
+        As in `recsys.data.split`. The protocol is "half-profile" when not given, or "published" with a
+        `test` or with data that have a test half.
     metrics : str or sequence of str
         `NAME[@k]`, k = 10 by default; `list(recsys.evaluation.metrics.METRICS)` has the names.
     only_folds : int, optional
         Number of folds to measure, from the first on; all by default.
     keep_lists : int ≥ 1, optional
-        Length of the lists to keep, for `Report.run`, `Report.qrels` and `Report.write_trec`.
+        Length of the lists to keep, for `Report.run` and `Report.qrels`.
+    filter_liked : bool
+        Whether items that a user has in training are left out of the ranking.
+    n_jobs : int, optional
+        Processes that models and folds are spread over, with one thread each. When not given, as many as
+        there are processors, and this one alone for little work. Metric values do not depend on it.
+    budget : float, optional
+        Seconds after which no further fit begins. The report has the folds that all of its models have.
     progress : callable or bool, optional
         Called as progress(text, done, total). True draws a bar in a terminal or a notebook.
-    engine : str or Engine
-        Where models are fitted: "local", "local=N" (N processes of this machine), "dask" or "ray", alone
-        or with "=ADDRESS" of a running cluster. Metric values are the same as in this process with the
-        same number of threads; seconds and memory are the workers' own.
-    workers : int ≥ 1, optional
-        Number of processes to start; by default that of `engine`.
-    threads : int ≥ 1, optional
-        Threads of each worker, by default 1; of this process, by default all.
-    scratch : path, optional
-        A folder that all workers can read, for the file with the data, which is removed in the end. By
-        default the system's folder for temporary files.
-    filter_liked : bool
-        Whether items that a user has in training are left out of the ranking. With False they are
-        ranked, too, and pairs of `test` that are among the interactions stay in training besides being
-        tested.
-    candidates : mapping of user to items, table or path, optional
-        The only items to rank for each user, matched by ids; a table or file has a row for each user and
-        candidate. Users without candidates are left out, test items that are none are not counted, and
-        the report says how many there are.
-    sampled_negatives : int ≥ 1, optional
-        Rank each user's test items among so many other items only, drawn with the seed, the same for all
-        models. Metric values are biased (Krichene and Rendle 2020), and metrics are called so.
+    on_result : callable, optional
+        Called with the `Result` of each model that has been measured on all folds.
 
     Returns
     -------
     Report
-        With `frame()`, `plot()`, `html()`, `verdicts()` and `by(attribute)`.
-
-    Raises
-    ------
-    InputError
-        If nothing can be measured: no models, two of one label, an unknown name or metric, an object
-        that is no model, no user with a test item; if a protocol is named beside a test half; if the
-        engine or a worker cannot do it; if both candidates and sampled negatives are asked for, or
-        candidates cannot be read, or no test item is among them; if every one of several models refuses
-        the data or its parameters.
-    EvaluationInterrupted
-        If Ctrl-C ended it after something was measured; its `report` has that.
-    FitError
-        If all of several models fail for other reasons. One that fails beside others is left out, and
-        `Report.failed` says why; what a single model raises is raised.
+        A model that fails beside others is left out, and `Report.failed` says why. If Ctrl-C ends it after
+        something was measured, `EvaluationInterrupted` is raised, whose `report` has that.
 
     Examples
     --------
@@ -158,149 +109,92 @@ def evaluate(
     >>> bool((frame["low"] < frame["mean"]).all() and (frame["mean"] < frame["high"]).all())
     True
     """
-    if isinstance(progress, bool):
-        asked = {key: value for key, value in locals().items() if key != "progress"}
-        with bar(progress, QUIET) as drawn:
-            return evaluate(**asked, progress=drawn)
     protocol_for(protocol, test)  # before data are read
     filter_liked = check_flag("filter_liked", filter_liked)
+    parsed, named = parsed_metrics(metrics), named_models(models)
+    keep = 0 if keep_lists is None else check_integer("keep_lists", keep_lists, 1)
+    if only_folds is not None:
+        check_integer("only_folds", only_folds, 1, 2**31 - 1)
+    if budget is not None:
+        budget = check_real("budget", budget, 0.0, open_low=True)
     data = interactions_of(data)
     protocol = protocol_for(protocol, test, data)
-    if test is not None:
-        data = data.with_test(test, repeats=not filter_liked)
-    parsed = parsed_metrics(metrics, data)
-    data = data.positive()
-    names = [name for _, _, name in parsed]
-    named = named_models(models)
-    if keep_lists is not None:
-        keep_lists = check_integer("keep_lists", keep_lists, 1)
-    ranked, read = _ranked(data, filter_liked, candidates, sampled_negatives, seed)
-    divided_ones = divided(data, protocol, folds, seed, only_folds)
-    parts = [ranked.of(fold, number, data) for number, fold in enumerate(divided_ones)]
-    check_some_ranked(parts, data)
-    divisions = [part.fold for part in parts]
-    way, side = find_protocol(protocol), SideInformation(data, protocol)
-    results = [Result(one.label, one.params) for one in named]
-    values: list[dict[str, list[NDArray[np.float64]]]] = [{n: [] for n in names} for _ in named]
-    lists: list[list[Lists]] = [[] for _ in named]
-    failed: dict[str, Dropped] = {}
-    stopped, where = False, ("local", 0)
-    try:
-        with opened(engine, workers) as runner:
-            threads = threads_of(runner, threads)
-            job = _Job(
-                data, named, divisions, parsed, protocol, folds, seed, keep_lists, progress, threads,
-                ranked, parts,
-            )  # fmt: skip
-            here = isinstance(runner, LocalEngine)
-            where = ("local", 0) if here else (runner.name, runner.workers)
-            found = job.here(runner, side) if here else job.by(runner, scratch)
-            for (position, _), one in zip(job.units(here), found, strict=True):
-                result = results[position]
-                if isinstance(one, Dropped):
-                    failed.setdefault(result.model, one)
-                    continue
-                result.fit_seconds += one.fit_seconds
-                result.score_seconds += one.score_seconds
-                result.compile_seconds += one.compile_seconds
-                result.peak_mb = max(result.peak_mb, one.peak_mb)
-                for name in names:
-                    values[position][name].append(one.values[name])
-                lists[position] += [one.lists] if one.lists else []
-    except KeyboardInterrupt:  # what is measured is kept, if anything is
-        if not any(folded[names[0]] for folded in values):
-            raise
-        stopped = True
-    if progress is not None and not stopped:
-        progress("done", job.total, job.total)
-    reasons = {label: one.reason for label, one in failed.items()}
-    check_some_left(NONE_LEFT, [one.label for one in named], failed)
-    measured_ones = [k for k, result in enumerate(results) if result.model not in failed]
-    notes = list(data.notes)
-    if stopped:
-        whole = len(divisions)
-        done = {k: len(values[k][names[0]]) for k in measured_ones}
-        # Models measured on all folds; if there are none, on those that all which were begun have.
-        most = max(done.values()) == whole
-        measured_ones = [k for k in measured_ones if done[k] and (done[k] == whole or not most)]
-        missing = [one.label for k, one in enumerate(named) if k not in measured_ones]
-        missing = [label for label in missing if label not in failed]
-        divisions = divisions[: min(done[k] for k in measured_ones)]
-        notes.append(_missing(missing, len(divisions), whole))
-        for k in measured_ones:
-            values[k] = {name: values[k][name][: len(divisions)] for name in names}
-            lists[k] = lists[k][: len(divisions)]
-    results = [results[k] for k in measured_ones]
-    values, lists = [values[k] for k in measured_ones], [lists[k] for k in measured_ones]
-    for result, folded, kept_ones in zip(results, values, lists, strict=True):
-        for name in names:
-            result.metrics[ranked.metric(name)] = metric_value(folded[name])
-            result.per_user[ranked.metric(name)] = np.concatenate(folded[name])
-        if kept_ones:
-            result.lists = Lists(
-                np.concatenate([one.ids for one in kept_ones]),
-                np.concatenate([one.scores for one in kept_ones]),
-            )
-    parsed = [(metric, k, ranked.metric(name)) for metric, k, name in parsed]
-    lines = ranked_sentences(ranked, parts[: len(divisions)], data, way.grouped, read)
-    rows = evaluated(data, divisions, keep_tested=keep_lists is not None)
+    data = (data if test is None else data.with_test(test)).positive()
+    way, parts = find_protocol(protocol), folds_of(data, protocol, folds, seed, only_folds)
+    job = _Job(data, named, parts, parsed, SideInformation(data, protocol), keep, filter_liked)
+    interrupted = False
+    with bar(progress is True, QUIET) as drawn:
+        listener = progress if callable(progress) else drawn
+        try:
+            job.run(n_jobs, budget, listener, on_result)
+        except KeyboardInterrupt:  # what is measured is kept, if anything is
+            if not job.measured:
+                raise
+            interrupted = True
+        else:
+            listener("done", job.total, job.total)
+    check_some_left("no model could be evaluated", [one.label for one in named], job.failed)
+    if not job.measured:
+        raise InputError(f"budget: no model was measured within {budget:g} seconds")
+    positions, numbers = job.common(all_folds=budget is None)
+    used = [parts[number] for number in numbers]
+    notes = [*data.notes, *_protocol_notes(way, data, used, filter_liked)]
+    missing = [one.label for k, one in enumerate(named) if k not in positions]
+    missing = [label for label in missing if label not in job.failed]
+    said = "; ".join(
+        [f"not measured: {', '.join(missing)}"] * bool(missing)
+        + [f"folds: {len(numbers)} of {len(parts)}"] * (len(numbers) < len(parts))
+    )
+    if interrupted or said:
+        said = f"{'interrupted' if interrupted else 'out of time'}: {said or 'all is measured'}"
+        notes.append(said)
+    rows, measured = _rows(data, used, numbers), job.measured
+    values = pd.DataFrame(
+        {
+            (named[k].label, name): np.concatenate([measured[k][n].values[name] for n in numbers])
+            for k in positions
+            for _, _, name in parsed
+        }
+    )
+    results = [job.result(k, numbers) for k in positions]
     report = Report(
         dataset=data.name,
         protocol=protocol,
-        folds=len(divisions),
+        folds=len(numbers),
         seed=seed,
         users=data.n_users,
         items=data.n_items,
         interactions=len(data.users),
-        train_only=sum(fold.train_only for fold in divisions),
-        definitions={name: metric.definition for metric, _, name in parsed},
         results=results,
-        comparisons=_comparisons(results, parsed, seed, rows.users),
-        notes=notes,
-        cold=sum(fold.cold for fold in divisions),
-        conventions=conventions(way, data, divisions, bool(lines)),
-        grouped=way.grouped,
-        evaluated=rows,
-        per_fold=frozenset(name for metric, _, name in parsed if not metric.per_user),
+        comparisons=_comparisons([r.model for r in results], parsed, values, rows["user"], seed),
+        definitions={name: metric.definition for metric, _, name in parsed},
         better={name: metric.better for metric, _, name in parsed},
-        engine=where[0],
-        workers=where[1],
-        failed=reasons,
-        ranked=lines,
+        notes=notes,
+        failed={label: one.reason for label, one in job.failed.items()},
+        rows=rows,
+        values=values,
+        per_fold=frozenset(name for metric, _, name in parsed if not metric.per_user),
     )
-    if data.held_out is not None and not way.comes_with_data:
-        report.conventions.append(
-            f"The test half that the data come with is not used: {protocol} divides all interactions."
-        )
-    if stopped:
-        raise EvaluationInterrupted(report, notes[-1])
+    if keep:
+        report.lists = {
+            named[k].label: (
+                np.concatenate([measured[k][n].ids for n in numbers]),
+                np.concatenate([measured[k][n].scores for n in numbers]),
+            )
+            for k in positions
+        }
+        report.tested = sp.vstack([fold.test[fold.users] for fold in used], format="csr")
+        report.item_ids = data.item_ids
+    if interrupted:
+        raise EvaluationInterrupted(report, said)
     return report
 
 
 class EvaluationInterrupted(KeyboardInterrupt):
     """Ctrl-C ended an evaluation of which a part is done.
 
-    Parameters
-    ----------
-    report : Report
-        Of the models that were measured on all folds; where there are none, of those folds that all
-        models have which were begun.
-    message : str
-        What is missing.
-
-    Examples
-    --------
-    >>> import recsys
-    >>> from recsys.evaluation import EvaluationInterrupted
-    >>> data = recsys.load_dataset("sample")
-    >>> def stop(step, done, total):
-    ...     if step.startswith("ease, fold 1"):
-    ...         raise KeyboardInterrupt
-    >>> try:
-    ...     recsys.evaluate(data, ["popularity", "ease"], metrics="auc", folds=2, progress=stop)
-    ... except EvaluationInterrupted as stopped:
-    ...     print(stopped, [one.model for one in stopped.report.results])
-    interrupted: ease is not measured ['popularity']
+    Its `report` is of the models that were measured on all folds; where there are none, of those folds
+    that all models have which were begun.
     """
 
     def __init__(self, report: Report, message: str) -> None:
@@ -308,133 +202,232 @@ class EvaluationInterrupted(KeyboardInterrupt):
         self.report = report
 
 
-def _ranked(
-    data: Interactions, filter_liked: bool, candidates: Any, sampled_negatives: int | None, seed: int
-) -> tuple[Ranked, list[str]]:
-    """Return which items are to be ranked, with sentences on reading the candidates."""
-    if sampled_negatives is not None:
-        if candidates is not None:
-            raise InputError("sampled_negatives must not be given with candidates: pass one of them")
-        sampled_negatives = check_integer("sampled_negatives", sampled_negatives, 1)
-    if candidates is None:
-        return Ranked(filter_liked, None, sampled_negatives, seed), []
-    sets, notes = candidate_sets(data, candidates)
-    return Ranked(filter_liked, sets), notes
+def parsed_metrics(metrics: str | Sequence[str]) -> list[ParsedMetric]:
+    """Return the requested metrics, each once."""
+    parsed = [M.parse_metric(text) for text in texts_of("metrics", metrics)]
+    names = [name for _, _, name in parsed]
+    if not names:
+        raise InputError("name at least one metric")
+    if len(set(names)) < len(names):
+        raise InputError(f"metrics name {max(names, key=names.count)!r} twice")
+    return parsed
 
 
-def _missing(labels: list[str], folds: int, whole: int) -> str:
-    """Return what an interrupted evaluation lacks, in a line."""
-    parts = []
-    if labels:
-        parts.append(f"{', '.join(labels)} {'is' if len(labels) == 1 else 'are'} not measured")
-    if folds < whole:
-        parts.append(f"{folds} of {whole} folds are measured")
-    return f"interrupted: {'; '.join(parts) or 'all models are measured'}"
+class _Task(NamedTuple):
+    """One model on one fold."""
 
-
-@dataclass(frozen=True)
-class _Job:
-    """Every model on every fold: here, or by the workers of an engine."""
-
-    data: Interactions
-    named: list[NamedModel]
-    divisions: list[Fold]
+    position: int  # of the model
+    number: int  # of the fold
+    model: Any
+    fold: Fold
+    side: dict[str, Any]
     parsed: list[ParsedMetric]
-    protocol: str
-    folds: int | None
-    seed: int
-    keep: int | None
-    progress: Progress | None
-    threads: int | None
-    ranked: Ranked
-    parts: list[RankedFold]
+    options: dict[str, Any]
+    alone: bool  # an error ends the evaluation
+    deadline: float
 
-    @property
-    def total(self) -> int:
-        return len(self.named) * len(self.divisions)
 
-    def units(self, here: bool) -> list[tuple[int, int]]:
-        """Return position of the model and number of the fold.
+class _OutOfTimeError(Exception):
+    """The budget is used up."""
 
-        In this process model by model, so that the first ones are done after an interrupt; for
-        workers fold by fold, as each of them holds one fold.
-        """
-        models, folds = range(len(self.named)), range(len(self.divisions))
-        if here:
-            return [(k, number) for k in models for number in folds]
-        return [(k, number) for number in folds for k in models]
 
-    @property
-    def alone(self) -> bool:
-        """Whether there is only one model; its error then ends the evaluation."""
-        return len(self.named) == 1
+def _measured(task: _Task) -> tuple[int, int, Measured | Dropped | None]:
+    """Return the position, the fold and what was measured; None where time is up."""
 
-    def here(self, runner: Engine, side: SideInformation) -> Iterator[Measured | Dropped]:
-        """Yield the result of each task in this process; the model's progress is reported."""
-        table = self.data.item_features
-        failed: dict[int, Dropped] = {}
+    def work() -> Measured:
+        return measure(task.model, task.fold, task.parsed, task.side, **task.options)
 
-        def one(unit: tuple[int, tuple[int, int]]) -> Measured | Dropped:
-            position = unit[1][0]
-            if position in failed:
-                return failed[position]
-            with listening(self.progress):
-                found = measured_once(unit) if self.alone else attempt(lambda: measured_once(unit))
+    def watch(*step: Any) -> None:
+        if time.time() > task.deadline:
+            raise _OutOfTimeError
+
+    timed = np.isfinite(task.deadline)
+    try:
+        watch()
+        with listening(watch) if timed else nullcontext():
+            return task.position, task.number, work() if task.alone else attempt(work)
+    except _OutOfTimeError:
+        return task.position, task.number, None
+
+
+class _Job:
+    """Every model on every fold, and what is measured of them so far."""
+
+    def __init__(
+        self,
+        data: Interactions,
+        named: list[NamedModel],
+        folds: list[Fold],
+        parsed: list[ParsedMetric],
+        side: SideInformation,
+        keep: int,
+        filter_liked: bool,
+    ) -> None:
+        self.data, self.named, self.folds, self.parsed, self.side = data, named, folds, parsed, side
+        self.options = {"keep": keep, "filter_liked": filter_liked}
+        self.total = len(named) * len(folds)
+        self.measured: dict[int, dict[int, Measured]] = defaultdict(dict)
+        self.failed: dict[str, Dropped] = {}
+        scale = len(data.users) / 100_000
+        self.seconds = [
+            SECONDS.get(getattr(one.model, "name", ""), USUAL_SECONDS) * scale for one in named
+        ]
+
+    def run(
+        self,
+        n_jobs: int | None,
+        budget: float | None,
+        listener: Listener,
+        on_result: Callable[[Result], None] | None,
+    ) -> None:
+        """Measure: model after model; with a budget fold after fold, the quick models first."""
+        jobs = self._jobs(n_jobs)
+        keys = [(k, n) for k in range(len(self.named)) for n in range(len(self.folds))]
+        if budget is not None:
+            keys.sort(key=lambda key: (key[1], self.seconds[key[0]]))
+        elif jobs > 1:
+            keys.sort(key=lambda key: -self.seconds[key[0]])
+        deadline = np.inf if budget is None else time.time() + budget
+        share = self.total / (len(self.folds) * sum(self.seconds))
+        done = 0.0
+
+        def tasks() -> Iterator[_Task]:
+            for k, n in keys:
+                if self.named[k].label not in self.failed:
+                    yield self._task(k, n, deadline)
+
+        def here(task: _Task) -> Any:
+            text = f"{self.named[task.position].label}, fold {task.number + 1}"
+            part = share * self.seconds[task.position]
+            task = task._replace(model=copy.deepcopy(task.model))
+            with listening(listener), within(text, done, self.total, part):
+                return _measured(task)
+
+        for k, n, found in run_tasks(here if jobs == 1 else _measured, tasks(), jobs):
+            done += share * self.seconds[k]
+            label = self.named[k].label
+            if jobs > 1:
+                listener(f"{label}, fold {n + 1}", done, self.total)
             if isinstance(found, Dropped):
-                failed[position] = found
-            return found
+                self.failed.setdefault(label, found)
+                self.measured.pop(k, None)
+            elif found is not None and label not in self.failed:
+                self.measured[k][n] = found
+                if on_result is not None and len(self.measured[k]) == len(self.folds):
+                    on_result(self.result(k, range(len(self.folds))))
 
-        def measured_once(unit: tuple[int, tuple[int, int]]) -> Measured:
-            done, (position, number) = unit
-            label, _, model = self.named[position]
-            if number == 0:
-                with within(f"{label}, compiling", done, self.total, part=0.0):
-                    warm_up(copy.deepcopy(model), self.divisions[0], self.parsed, side, table)
-            part = self.parts[number]
-            with within(f"{label}, fold {number + 1}", done, self.total):
-                return measure(
-                    copy.deepcopy(model), self.divisions[number], self.parsed, side, table=table,
-                    keep=self.keep, left_out=part.left_out if part.changed else None,
-                )  # fmt: skip
+    def _jobs(self, n_jobs: int | None) -> int:
+        if n_jobs is None:
+            work = sum(self.seconds) * len(self.folds)
+            if work < WORTH_PROCESSES or not all(picklable(one.model) for one in self.named):
+                return 1
+        return min(count_jobs(n_jobs), self.total)
 
-        yield from runner.map(one, list(enumerate(self.units(True))), threads=self.threads)
+    def _task(self, k: int, n: int, deadline: float) -> _Task:
+        model, fold = self.named[k].model, self.folds[n]
+        side = self.side.of(model, fold.train)
+        alone = len(self.named) == 1
+        return _Task(k, n, model, fold, side, self.parsed, self.options, alone, deadline)
 
-    def by(self, runner: Engine, scratch: str | Path | None) -> Iterator[Measured | Dropped]:
-        """Yield the result of each task from workers, which read the data from a file."""
-        models = [sendable(label, model) for label, _, model in self.named]
-        metrics, mark = tuple(name for _, _, name in self.parsed), secrets.token_hex(8)
-        with scratch_folder(scratch) as folder:
-            shared = share(self.data, folder / "data", uses(models), self.parsed, self.ranked.candidates)
-            ranked = replace(self.ranked, candidates=None)
-            units = [
-                Unit(
-                    Division(shared, self.protocol, self.folds, self.seed, number, ranked),
-                    models[position], metrics, self.keep, f"{mark} {position}",
-                )
-                for position, number in self.units(False)
-            ]  # fmt: skip
-            work = measured if self.alone else measured_or_dropped
-            for done, one in enumerate(runner.map(work, units, threads=self.threads)):
-                if self.progress is not None:
-                    position, number = self.units(False)[done]
-                    told = f"{self.named[position].label}, fold {number + 1}"
-                    self.progress(told, done + 1, self.total)
-                yield one
+    def common(self, all_folds: bool) -> tuple[list[int], list[int]]:
+        """Return positions of models and numbers of folds that each of them has, complete ones first."""
+        have = {k: set(found) for k, found in self.measured.items() if found}
+        whole = {k for k, numbers in have.items() if len(numbers) == len(self.folds)}
+        if all_folds and whole:
+            return sorted(whole), list(range(len(self.folds)))
+        by_folds = sorted(have, key=lambda k: -len(have[k]))
+        chosen, shared = [], have[by_folds[0]]
+        for k in by_folds:
+            if shared & have[k]:
+                chosen.append(k)
+                shared = shared & have[k]
+        return sorted(chosen), sorted(shared)
+
+    def result(self, k: int, numbers: Sequence[int]) -> Result:
+        """Return the result of a model on some folds."""
+        found = [self.measured[k][n] for n in numbers]
+        return Result(
+            self.named[k].label, self.named[k].params,
+            {name: MetricValue.of([one.values[name] for one in found]) for _, _, name in self.parsed},
+            sum(one.fit_seconds for one in found), sum(one.score_seconds for one in found),
+            sum(one.compile_seconds for one in found), max(one.peak_mb for one in found),
+        )  # fmt: skip
+
+
+def _rows(data: Interactions, folds: Sequence[Fold], numbers: Sequence[int]) -> pd.DataFrame:
+    """Return who was evaluated, a row a fold and user, with what is known of each."""
+    users = np.concatenate([fold.users for fold in folds])
+    popularity = []
+    for fold in folds:
+        counts = np.bincount(fold.train.indices, minlength=data.n_items).astype(np.float64)
+        test = fold.test[fold.users]
+        popularity.append(test @ counts / np.maximum(np.diff(test.indptr), 1))
+    rows = pd.DataFrame(
+        {
+            "user": data.user_ids[users],
+            "fold": np.repeat(np.array(numbers) + 1, [len(fold.users) for fold in folds]),
+            "profile length": np.concatenate([np.diff(f.train.indptr)[f.users] for f in folds]),
+            "popularity": np.concatenate(popularity),
+        }
+    )
+    if data.user_features is not None:
+        known = data.user_features.iloc[users].reset_index(drop=True)
+        rows = rows.join(known[[name for name in known if name not in rows]])
+    return rows
+
+
+def _protocol_notes(
+    way: Protocol, data: Interactions, folds: Sequence[Fold], filter_liked: bool
+) -> list[str]:
+    """Return what training holds, what is ranked, and who is left out."""
+    notes, future = [], way.predicts_future(data)
+    if not filter_liked:
+        notes.append("The users' own training items are ranked, too.")
+    if way.name == PUBLISHED or future:
+        notes.append(way.note)
+    elif way.times:
+        notes.append("There are no times: what is tested is drawn at random.")
+    if data.held_out is not None and way.name != PUBLISHED:
+        notes.append("The test half that the data come with is not used.")
+    if notes:
+        tests = np.concatenate([fold.test[fold.users].indices for fold in folds])
+        unseen = sum(
+            int((np.bincount(f.train.indices, minlength=data.n_items)[f.test[f.users].indices] == 0).sum())
+            for f in folds
+        )
+        if unseen:
+            notes.append(
+                f"Items without training interactions are ranked, too; of {len(tests):,} test items "
+                f"{unseen:,} are such."
+            )
+    for number, what in (
+        (sum(fold.train_only for fold in folds), "nothing to predict"),
+        (sum(fold.cold for fold in folds), "something to predict and nothing in training"),
+    ):
+        if number:
+            notes.append(f"Left out, users with {what}: {number:,}.")
+    return notes
 
 
 def _comparisons(
-    results: list[Result], parsed: list[ParsedMetric], seed: int, users: NDArray[np.int64]
+    labels: list[str],
+    parsed: list[ParsedMetric],
+    values: pd.DataFrame,
+    users: pd.Series,
+    seed: int,
 ) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     found: list[Comparison] = []
+    who = pd.factorize(users)[0]
     for metric, _, name in parsed:
         if not metric.per_user:
             continue
-        values = [result.per_user[name] for result in results]
-        for i, j, comparison in compare_all(values, seed, users):
+        columns = [values[label, name].to_numpy() for label in labels]
+        for i, j, comparison in compare_all(columns, seed, who):
             found.append(comparison)
-            pair = {"metric": name, "first": results[i].model, "second": results[j].model}
-            rows.append(pair | {"better": metric.better})
+            rows.append(
+                {"metric": name, "first": labels[i], "second": labels[j], "better": metric.better}
+            )
     corrected = holm([comparison.p_value for comparison in found])
     found = [replace(one, p_holm=p) for one, p in zip(found, corrected, strict=True)]
     return [

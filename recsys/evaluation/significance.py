@@ -1,7 +1,8 @@
-"""Paired comparison of models over the same users."""
+"""Intervals of means over users, paired comparisons of models, and which model to use."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -9,11 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.errors import InputError, counted, listing
-from recsys.evaluation.bootstrap import QUANTILES, resamples
+from recsys.errors import InputError, listing
 from recsys.utils.features import real_array
 
 LEVEL = 0.05  # of Holm's p-values, below which a difference is clear
+RESAMPLES = 2000
+CHUNK_BYTES = 64_000_000
+QUANTILES = (0.025, 0.975)  # between which 95% lie
 
 
 @dataclass(frozen=True)
@@ -59,20 +62,7 @@ class Comparison:
 def compare(first: NDArray[np.float64], second: NDArray[np.float64], seed: int = 0) -> Comparison | None:
     """Compare two models' values per user, NaN where there was nothing to predict.
 
-    Parameters
-    ----------
-    first, second : (users,) float64
-    seed : int
-        Of the bootstrap.
-
-    Returns
-    -------
-    Comparison, or None where no user has both values.
-
-    Raises
-    ------
-    InputError
-        If the lengths differ.
+    Returns None where no user has both values.
     """
     found = compare_all([first, second], seed)
     return found[0][2] if found else None
@@ -83,19 +73,8 @@ def compare_all(
 ) -> list[tuple[int, int, Comparison]]:
     """Compare every pair of models on the users for whom all have a value.
 
-    Parameters
-    ----------
-    values : list of (rows,) float64
-        One array a model, a row a user, or a user and fold.
-    seed : int
-    users : (rows,) int, optional
-        Whose value a row has. The values of a user, who is tested in several folds, are no independent
-        observations: their mean counts once. Without it each row is another user.
-
-    Returns
-    -------
-    list of (first, second, Comparison)
-        Empty where no user has all values.
+    `values` has one array a model, (rows,), and `users` says whose value a row has: the values of a user
+    who is tested in several folds are no independent observations, so their mean counts once.
     """
     if len({len(array) for array in values}) > 1:
         raise InputError("the models were measured on different numbers of users")
@@ -103,7 +82,9 @@ def compare_all(
     known = np.isfinite(table).all(axis=0)
     table = table[:, known]
     if users is not None and len(np.unique(users[known])) < table.shape[1]:
-        table = user_means(table, users[known])[1]
+        distinct, column = np.unique(users[known], return_inverse=True)
+        sums = [np.bincount(column, weights=row, minlength=len(distinct)) for row in table]
+        table = np.array(sums) / np.bincount(column, minlength=len(distinct))
     pairs = list(combinations(range(len(values)), 2))
     if table.shape[1] == 0 or not pairs:
         return []
@@ -122,30 +103,8 @@ def compare_all(
     return out
 
 
-def user_means(
-    table: NDArray[np.float64], users: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the users, ascending, and each row's mean over the columns of a user, (rows, users)."""
-    distinct, column = np.unique(users, return_inverse=True)
-    sums = [np.bincount(column, weights=row, minlength=len(distinct)) for row in table]
-    return distinct, np.array(sums) / np.bincount(column, minlength=len(distinct))
-
-
 def holm(p_values: list[float]) -> list[float]:
     """Return p-values corrected for their number by Holm's step-down procedure.
-
-    Parameters
-    ----------
-    p_values : sequence of n floats in [0, 1]
-
-    Returns
-    -------
-    list of n floats in [0, 1], in the same order
-
-    Raises
-    ------
-    InputError
-        If they are not numbers from 0 to 1, in one dimension.
 
     Examples
     --------
@@ -156,12 +115,60 @@ def holm(p_values: list[float]) -> list[float]:
     if not ((given >= 0) & (given <= 1)).all():
         raise InputError("p_values must be numbers from 0 to 1")
     order = np.argsort(given, kind="stable")
+    steps = np.minimum(1.0, given[order] * np.arange(len(given), 0, -1))
     out = np.empty(len(given))
-    running = 0.0
-    for rank, k in enumerate(order):
-        running = max(running, min(1.0, (len(given) - rank) * float(given[k])))
-        out[k] = running
+    out[order] = np.maximum.accumulate(steps)
     return out.tolist()
+
+
+def resamples(users: int, seed: int) -> Iterator[NDArray[np.int64]]:
+    """Yield how often each user is drawn, (draws, users) int64 a block, `RESAMPLES` draws in all."""
+    rng = np.random.default_rng(seed)
+    chunk = max(1, CHUNK_BYTES // (8 * users))
+    for start in range(0, RESAMPLES, chunk):
+        size = min(chunk, RESAMPLES - start)
+        drawn = rng.integers(0, users, (size, users)) + np.arange(size)[:, None] * users
+        yield np.bincount(drawn.ravel(), minlength=size * users).reshape(size, users)
+
+
+def mean_intervals(
+    values: NDArray[np.float64], users: NDArray[np.int64], folds: NDArray[np.int64], seed: int = 0
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return 95% percentile-bootstrap intervals of means over folds of means over users.
+
+    The users are resampled as clusters: all values of a user, over all folds, are drawn together.
+    Values, (rows, columns), are NaN where there was nothing to measure; `users` and `folds`, (rows,),
+    say whose value it is, and in which fold. Low and high, (columns,), are NaN for a column without
+    values.
+
+    Examples
+    --------
+    >>> values = np.tile([[0.0], [1.0]], (50, 1))
+    >>> low, high = mean_intervals(values, np.arange(100), np.zeros(100, dtype=int))
+    >>> bool(0.38 < low[0] < 0.42 and 0.58 < high[0] < 0.62)
+    True
+    """
+    low, high = np.full((2, values.shape[1]), np.nan)
+    if len(values) == 0:
+        return low, high
+    known = np.isfinite(values)
+    filled = np.where(known, values, 0.0)
+    distinct, who = np.unique(users, return_inverse=True)
+    parts = [np.flatnonzero(folds == fold) for fold in np.unique(folds)]
+    means = []
+    for times in resamples(len(distinct), seed):
+        total, measured = np.zeros((2, len(times), values.shape[1]))
+        for rows in parts:
+            weights = times[:, who[rows]].astype(np.float64)
+            size = weights @ known[rows]
+            total += np.divide(weights @ filled[rows], size, out=np.zeros_like(size), where=size > 0)
+            measured += size > 0
+        out = np.full(total.shape, np.nan)
+        means.append(np.divide(total, measured, out=out, where=measured > 0))
+    drawn = np.concatenate(means)
+    for column in np.flatnonzero(known.any(axis=0)):
+        low[column], high[column] = np.nanquantile(drawn[:, column], QUANTILES)
+    return low, high
 
 
 def verdict(c: dict[str, Any]) -> str:
@@ -185,7 +192,7 @@ def verdict(c: dict[str, Any]) -> str:
         said = f"{first} has {by} more than {second} over users"
     return (
         f"{c['metric']}: {said}, 95% interval [{_decimal(low)}, {_decimal(high)}], "
-        f"Wilcoxon p = {c['p_holm']:.2g} (Holm, {counted(c['users'], 'user')})"
+        f"Wilcoxon p = {c['p_holm']:.2g} (Holm), users: {c['users']:,}"
     )
 
 
@@ -197,9 +204,9 @@ def _decimal(value: float) -> str:
 def decision(comparisons: list[dict[str, Any]]) -> str:
     """Return which model to use, and on which metrics it is better than which others, with no full stop.
 
-    The model is the one with the most of the report's comparisons in which it is better, less those in
-    which it is worse, over all metrics of which one value is better than another; of equal ones, the one
-    with the better mean more often. "" where nothing was compared.
+    The model is the one with the most comparisons in which it is better, less those in which it is worse,
+    over all metrics that have a direction; of equal ones, the one with the better mean more often. ""
+    where nothing was compared.
 
     Examples
     --------
@@ -222,14 +229,14 @@ def decision(comparisons: list[dict[str, Any]]) -> str:
     if not leads:
         return ""
     best = max(leads, key=leads.__getitem__)
-    if not any(clear for found in outcomes.values() for clear in found.values()):
+    if not any(clear for by_model in outcomes.values() for clear in by_model.values()):
         return f"No model is better than another: {listing(list(leads))} do not differ clearly"
     said = []
     words = {1: "is better than", 0: "does not differ clearly from", -1: "is worse than"}
     for clear in words:
         metrics: dict[tuple[str, ...], list[str]] = {}  # by the other models
-        for (one, metric), found in outcomes.items():
-            others = tuple(other for other, how in found.items() if how == clear)
+        for (one, metric), by_model in outcomes.items():
+            others = tuple(other for other, how in by_model.items() if how == clear)
             if one == best and others:
                 metrics.setdefault(others, []).append(metric)
         said += [f"{words[clear]} {listing(others)} on {listing(on)}" for others, on in metrics.items()]

@@ -1,33 +1,31 @@
-"""Metrics: entries of a registry, with their definitions and functions."""
+"""Metrics by name, with their definitions, and what metrics of lists are measured against."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
-import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from recsys.errors import InputError
-from recsys.evaluation.metrics.first_items import FirstItems
 from recsys.registry import Registry
+from recsys.utils.features import as_array
 from recsys.utils.validation import clean_matrix
 
-TIES = "expectation over all orders of tied items"
+TIES = "expectation over all orders of tied items; lists by item index"
 
 Function = TypeVar("Function", bound=Callable)
 # From the expected gain of each user, k and each user's number of positives to the metric.
-Normalise = Callable[[NDArray[np.float64], int, NDArray[np.int64]], NDArray[np.float64]]
+Normalize = Callable[[NDArray[np.float64], int, NDArray[np.int64]], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
 class ListContext:
-    """The fold that ranked lists were made for, as metrics of lists need it.
+    """The fold that ranked lists were made for.
 
     Parameters
     ----------
@@ -36,13 +34,6 @@ class ListContext:
     test : (users, items) CSR, optional
     users : (lists,) int64, optional
         Whose lists they are, as rows of `train` and `test`; all users in their order when not given.
-    item_features : DataFrame, optional
-        One row an item.
-
-    Raises
-    ------
-    InputError
-        If `train` is no matrix.
 
     Examples
     --------
@@ -56,83 +47,53 @@ class ListContext:
     train: sp.csr_matrix
     test: sp.csr_matrix | None = None
     users: NDArray[np.int64] | Sequence[int] | None = None
-    item_features: pd.DataFrame | None = None
-    whole: ListContext | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Check the matrices."""
         object.__setattr__(self, "train", clean_matrix(self.train, name="train"))
         if self.test is not None:
-            test = clean_matrix(self.test, n_items=self.n_items, n_rows=self.n_users, name="test")
+            users, items = self.train.shape
+            test = clean_matrix(self.test, n_items=items, n_rows=users, name="test")
             object.__setattr__(self, "test", test)
-
-    @property
-    def n_users(self) -> int:
-        """Number of users in training."""
-        return self.train.shape[0]
-
-    @property
-    def n_items(self) -> int:
-        """Number of items."""
-        return self.train.shape[1]
 
     @cached_property
     def popularity(self) -> NDArray[np.float64]:
         """Number of users of each item; (items,) float64."""
-        if self.whole is not None:
-            return self.whole.popularity
-        return np.bincount(self.train.indices, minlength=self.n_items).astype(np.float64)
+        return np.bincount(self.train.indices, minlength=self.train.shape[1]).astype(np.float64)
 
     @cached_property
     def unit_items(self) -> sp.csr_matrix:
         """Items as unit vectors over users, (items, users) float64 CSR; cold items are 0."""
-        if self.whole is not None:
-            return self.whole.unit_items
         columns = sp.csr_matrix((self.train != 0).T, dtype=np.float64)
         return sp.csr_matrix(sp.diags(1.0 / np.sqrt(np.maximum(self.popularity, 1.0))) @ columns)
 
-    @cached_property
-    def profiles(self) -> sp.csr_matrix:
-        """Training items of the users of the lists, (lists, items) float64 CSR of ones."""
-        return sp.csr_matrix(self.train[self._rows] != 0, dtype=np.float64)
+    def rows(self, matrix: sp.csr_matrix) -> sp.csr_matrix:
+        """Return the rows of the users of the lists, as float64 ones."""
+        chosen = matrix if self.users is None else matrix[np.asarray(self.users, dtype=np.int64)]
+        return sp.csr_matrix(chosen != 0, dtype=np.float64)
 
-    @cached_property
-    def tested(self) -> sp.csr_matrix:
-        """Test items of the users of the lists, (lists, items) float64 CSR of ones.
+    def ids(self, ranked: ArrayLike) -> NDArray[np.int64]:
+        """Return ranked ids, (lists, k), once each is an item or −1, and in a list once."""
+        array, items = as_array("ranked ids", ranked), self.train.shape[1]
+        if array.ndim != 2 or (array.size and array.dtype.kind not in "iu"):
+            raise InputError(
+                f"ranked ids must be integers, (users, k), not {array.shape} {array.dtype}"
+            )
+        if self.users is not None and len(array) != len(self.users):
+            raise InputError(f"lists: {len(array)}, users: {len(self.users)}; give one list a user")
+        array = array.astype(np.int64)
+        if array.size and (array.min() < -1 or array.max() >= items):
+            raise InputError(f"ranked ids must be within −1…{items - 1}")
+        ordered = np.sort(array, axis=1)
+        if ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any():
+            raise InputError("ranked ids repeat an item within a list")
+        return array
 
-        Raises
-        ------
-        InputError
-            If that was not given.
-        """
-        if self.test is None:
-            raise InputError("this metric needs test items: give ListContext a test matrix")
-        return sp.csr_matrix(self.test[self._rows] != 0, dtype=np.float64)
-
-    def first(self, given: ArrayLike | FirstItems) -> FirstItems:
-        """Return ranked ids, or the first items by scores, as the first items of this context's lists.
-
-        Raises
-        ------
-        InputError
-            If the number of lists differs from that of the users, or an id is no item.
-        """
-        found = given if isinstance(given, FirstItems) else FirstItems.of_ids(given, self.n_items)
-        if found.sure.shape != (len(self._rows), self.n_items) and self.users is not None:
-            raise InputError(f"{found.sure.shape[0]} lists are given for {len(self._rows)} users")
-        return found
-
-    def part(self, rows: slice) -> ListContext:
-        """Return the context of some of the lists; what is known of items is found once for all."""
-        out = copy.copy(self)
-        vars(out).pop("profiles", None)
-        vars(out).pop("tested", None)
-        vars(out).update(users=self._rows[rows], whole=self)
-        return out
-
-    @property
-    def _rows(self) -> NDArray[np.int64]:
-        return np.arange(self.n_users) if self.users is None else np.asarray(self.users, dtype=np.int64)
+    def listed(self, ids: NDArray[np.int64]) -> sp.csr_matrix:
+        """Return ids as a (lists, items) float64 CSR of ones."""
+        rows, places = np.nonzero(ids >= 0)
+        shape = (len(ids), self.train.shape[1])
+        return sp.csr_matrix((np.ones(len(rows)), (rows, ids[rows, places])), shape)
 
 
 @dataclass(frozen=True)
@@ -150,9 +111,6 @@ class Metric:
         Whether it takes @k.
     better : "more", "less" or ""
         Whether higher or lower values are better; "" for neither.
-    feature : str, optional
-        The items' column that it is about, of a metric that takes one: NAME:COLUMN@k.
-    takes_feature : bool
 
     Examples
     --------
@@ -166,8 +124,6 @@ class Metric:
     per_user: bool = True
     cutoff: bool = True
     better: str = "more"
-    feature: str | None = None
-    takes_feature: bool = False
 
 
 @dataclass(frozen=True)
@@ -175,7 +131,7 @@ class RankingMetric(Metric):
     """A metric of the whole ranking of each user, ties by expectation."""
 
     gain: int = 0  # what is added up over the first k positions: a constant of `expectation`
-    normalise: Normalise = lambda total, k, positives: total
+    normalize: Normalize = lambda total, k, positives: total
 
 
 @dataclass(frozen=True)
@@ -187,81 +143,39 @@ class ListMetric(Metric):
     measure: Callable[..., NDArray[np.float64] | float] = lambda ids, context: 0.0
 
 
-@dataclass(frozen=True)
-class SetMetric(Metric):
-    """A metric of which items are among the first k, ties by expectation."""
-
-    measure: Callable[[FirstItems, ListContext], NDArray[np.float64]] = lambda first, context: np.zeros(
-        len(first.drawn)
-    )
-
-
 METRICS: Registry[Metric] = Registry("metric", package="recsys.evaluation.metrics")
 
 
 def ranking_metric(
-    name: str, definition: str, gain: int, normalise: Normalise, *, cutoff: bool = True
+    name: str, definition: str, gain: int, normalize: Normalize, *, cutoff: bool = True
 ) -> Callable[[Function], Function]:
-    """Register a `RankingMetric` beside the function that measures it alone; arguments as there."""
+    """Register a `RankingMetric` beside the function that measures it alone."""
 
     def register(function: Function) -> Function:
-        METRICS.add(name)(RankingMetric(name, definition, cutoff=cutoff, gain=gain, normalise=normalise))
+        METRICS.add(name)(RankingMetric(name, definition, cutoff=cutoff, gain=gain, normalize=normalize))
         return function
 
     return register
 
 
 def list_metric(
-    name: str,
-    definition: str,
-    *,
-    per_user: bool = True,
-    better: str = "more",
-    takes_feature: bool = False,
+    name: str, definition: str, *, per_user: bool = True, better: str = "more"
 ) -> Callable[[Function], Function]:
-    """Register the decorated function as a `ListMetric`; arguments as there.
-
-    One that takes a feature is called with the items' column as `feature`, or with None.
-    """
+    """Register the decorated function as a `ListMetric`."""
 
     def register(function: Function) -> Function:
         METRICS.add(name)(
-            ListMetric(
-                name, definition, per_user=per_user, better=better, takes_feature=takes_feature,
-                measure=function,
-            )
-        )  # fmt: skip
-        return function
-
-    return register
-
-
-def set_metric(name: str, definition: str, *, better: str = "more") -> Callable[[Function], Function]:
-    """Register the decorated function as a `SetMetric`; arguments as there."""
-
-    def register(function: Function) -> Function:
-        METRICS.add(name)(SetMetric(name, definition, better=better, measure=function))
+            ListMetric(name, definition, per_user=per_user, better=better, measure=function)
+        )
         return function
 
     return register
 
 
 def parse_metric(text: str) -> tuple[Metric, int, str]:
-    """Return metric, k and full name of `NAME[:FEATURE][@k]`, k = 10 by default.
-
-    Raises
-    ------
-    InputError
-        If the name is unknown, it takes no feature, or k is not an integer of at least 1.
-    """
-    name, at, k = text.strip().rpartition("@") if "@" in text else (text.strip(), "", "")
-    kind, colon, feature = name.partition(":")
-    metric = METRICS.get(kind)
-    if colon:
-        if not metric.takes_feature or not feature:
-            told = "name a column after the colon" if metric.takes_feature else "it takes no feature"
-            raise InputError(f"metric {text!r}: {kind}: {told}")
-        metric = replace(metric, feature=feature)
+    """Return metric, k and full name of `NAME[@k]`, k = 10 by default."""
+    name, at, k = text.strip().partition("@")
+    metric = METRICS.get(name)
     if not metric.cutoff:
         if at:
             raise InputError(f"metric {text!r}: {name} takes no @k")

@@ -10,6 +10,7 @@ A user without positives (or, for AUC, without negatives) has the value NaN.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,6 +31,11 @@ from recsys.evaluation.metrics.expectation import (
 )
 from recsys.utils.features import as_array
 from recsys.utils.validation import check_choice, check_integer, clean_matrix
+
+
+def _over_ideal(total: NDArray, k: int, positives: NDArray) -> NDArray:
+    # Not a lambda: that is sent to processes with the compiled function.
+    return total / ideal_gains(k, positives)
 
 
 @ranking_metric(
@@ -95,14 +101,6 @@ def average_precision(
         As in `auc`.
     k : int ≥ 1
     normalizer : "positives" or "min"
-
-    Examples
-    --------
-    >>> import scipy.sparse as sp
-    >>> from recsys.evaluation.metrics import average_precision
-    >>> train, test = sp.csr_matrix([[1, 0, 0, 0]]), sp.csr_matrix([[0, 1, 0, 0]])
-    >>> average_precision([[0.9, 0.2, 0.1, 0.4]], train, test, k=3)
-    array([0.5])
     """
     check_choice("normalizer", normalizer, ("positives", "min"))
     name = "map-full" if normalizer == "positives" else "map"
@@ -113,21 +111,12 @@ def average_precision(
     "ndcg",
     "DCG over the ideal DCG at min(k, positives), gain 1, discount log2(rank + 1)",
     DISCOUNTED_HITS,
-    lambda total, k, positives: total / ideal_gains(k, positives),
+    _over_ideal,
 )
 def ndcg(
     ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix, k: int = 10
 ) -> NDArray[np.float64]:
-    """Return nDCG@k of each user, the ideal taken at min(k, positives); arguments as in `auc`.
-
-    Examples
-    --------
-    >>> import scipy.sparse as sp
-    >>> from recsys.evaluation.metrics import ndcg
-    >>> train, test = sp.csr_matrix([[1, 0, 0, 0]]), sp.csr_matrix([[0, 1, 0, 0]])
-    >>> ndcg([[0.9, 0.2, 0.1, 0.4]], train, test, k=2)
-    array([0.63092975])
-    """
+    """Return nDCG@k of each user, the ideal taken at min(k, positives); arguments as in `auc`."""
     return _per_user("ndcg", ranking, train, test, k)
 
 
@@ -140,16 +129,7 @@ def ndcg(
 def precision(
     ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix, k: int = 10
 ) -> NDArray[np.float64]:
-    """Return the positives among the first k, divided by k; arguments as in `auc`.
-
-    Examples
-    --------
-    >>> import scipy.sparse as sp
-    >>> from recsys.evaluation.metrics import precision
-    >>> train, test = sp.csr_matrix([[1, 0, 0, 0]]), sp.csr_matrix([[0, 1, 0, 0]])
-    >>> precision([[0.9, 0.2, 0.1, 0.4]], train, test, k=2)
-    array([0.5])
-    """
+    """Return the positives among the first k, divided by k; arguments as in `auc`."""
     return _per_user("precision", ranking, train, test, k)
 
 
@@ -161,16 +141,7 @@ def precision(
     cutoff=False,
 )
 def r_precision(ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix) -> NDArray[np.float64]:
-    """Return the precision at R, the number of a user's positives; arguments as in `auc`.
-
-    Examples
-    --------
-    >>> import scipy.sparse as sp
-    >>> from recsys.evaluation.metrics import r_precision
-    >>> train, test = sp.csr_matrix([[1, 0, 0, 0]]), sp.csr_matrix([[0, 1, 0, 1]])
-    >>> r_precision([[0.9, 0.2, 0.1, 0.4]], train, test)
-    array([1.])
-    """
+    """Return the precision at R, the number of a user's positives; arguments as in `auc`."""
     return _per_user("r-precision", ranking, train, test, 1)
 
 
@@ -183,16 +154,7 @@ def r_precision(ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix) -
 def recall(
     ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix, k: int = 10
 ) -> NDArray[np.float64]:
-    """Return the positives among the first k, divided by all; arguments as in `auc`.
-
-    Examples
-    --------
-    >>> import scipy.sparse as sp
-    >>> from recsys.evaluation.metrics import recall
-    >>> train, test = sp.csr_matrix([[1, 0, 0, 0]]), sp.csr_matrix([[0, 1, 0, 0]])
-    >>> recall([[0.9, 0.2, 0.1, 0.4]], train, test, k=1)
-    array([0.])
-    """
+    """Return the positives among the first k, divided by all; arguments as in `auc`."""
     return _per_user("recall", ranking, train, test, k)
 
 
@@ -202,16 +164,7 @@ def recall(
 def hit_rate(
     ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix, k: int = 10
 ) -> NDArray[np.float64]:
-    """Return 1 where a positive is among the first k; arguments as in `auc`.
-
-    Examples
-    --------
-    >>> import scipy.sparse as sp
-    >>> from recsys.evaluation.metrics import hit_rate
-    >>> train, test = sp.csr_matrix([[1, 0, 0, 0]]), sp.csr_matrix([[0, 1, 0, 0]])
-    >>> hit_rate([[0.9, 0.2, 0.1, 0.4]], train, test, k=2)
-    array([1.])
-    """
+    """Return 1 where a positive is among the first k; arguments as in `auc`."""
     return _per_user("hit", ranking, train, test, k)
 
 
@@ -224,21 +177,12 @@ def hit_rate(
 def mrr(
     ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix, k: int = 10
 ) -> NDArray[np.float64]:
-    """Return one over the rank of the first positive within k, else 0; arguments as in `auc`.
-
-    Examples
-    --------
-    >>> import scipy.sparse as sp
-    >>> from recsys.evaluation.metrics import mrr
-    >>> train, test = sp.csr_matrix([[1, 0, 0, 0]]), sp.csr_matrix([[0, 1, 0, 0]])
-    >>> mrr([[0.9, 0.2, 0.1, 0.4]], train, test, k=2)
-    array([0.5])
-    """
+    """Return one over the rank of the first positive within k, else 0; arguments as in `auc`."""
     return _per_user("mrr", ranking, train, test, k)
 
 
 def ranking_values(
-    asked: Sequence[tuple[Metric, int, str]],
+    parsed: Sequence[tuple[Metric, int, str]],
     scores: NDArray[np.floating],
     train: sp.csr_matrix,
     test: sp.csr_matrix,
@@ -247,27 +191,22 @@ def ranking_values(
 
     Parameters
     ----------
-    asked : sequence of (RankingMetric, k, name)
+    parsed : sequence of (RankingMetric, k, name)
         As `parse_metric` returns them.
     scores, train, test
         As in `expected_gains`.
 
-    Raises
-    ------
-    InputError
-        If a metric is none of rankings, or as `expected_gains`.
     """
-    metrics = []
-    for metric, _, name in asked:
+    for metric, _, name in parsed:
         if not isinstance(metric, RankingMetric):
             raise InputError(f"metric {name!r} is of lists, not of rankings")
-        metrics.append(metric)
+    metrics: list[Any] = [metric for metric, _, _ in parsed]
     gains = np.array([metric.gain for metric in metrics], dtype=np.int64)
-    cuts = np.array([k for _, k, _ in asked], dtype=np.int64)
+    cuts = np.array([k for _, k, _ in parsed], dtype=np.int64)
     out, positives = expected_gains(gains, cuts, scores, train, test)
     positives = np.maximum(positives, 1)  # without one the gain is NaN already
     for column, metric in enumerate(metrics):
-        out[:, column] = metric.normalise(out[:, column], int(cuts[column]), positives)
+        out[:, column] = metric.normalize(out[:, column], int(cuts[column]), positives)
     return out
 
 
@@ -289,14 +228,11 @@ def _as_scores(ranking: ArrayLike, shape: tuple[int, int]) -> NDArray[np.floatin
         raise InputError(
             f"a ranking needs scores or ids of {shape[0]} users, not {array.shape} {array.dtype}"
         )
+    if array.size and not (-1 <= array.min() and array.max() < shape[1]):
+        raise InputError(f"ranked ids must be within −1…{shape[1] - 1}")
+    rows, places = np.nonzero(array >= 0)
     out = np.zeros(shape, dtype=np.float32)
-    rows = np.arange(len(array))
-    for place in range(array.shape[1]):
-        ids = array[:, place]
-        if (ids >= shape[1]).any() or (ids < -1).any():
-            raise InputError(f"ranked ids must be within −1…{shape[1] - 1}")
-        listed = ids >= 0
-        if (out[rows[listed], ids[listed]] > 0).any():
-            raise InputError("ranked ids repeat an item within a list")
-        out[rows[listed], ids[listed]] = array.shape[1] - place
+    out[rows, array[rows, places]] = array.shape[1] - places
+    if np.count_nonzero(out) < len(rows):
+        raise InputError("ranked ids repeat an item within a list")
     return out
