@@ -35,6 +35,7 @@ import platformdirs
 import psutil
 
 import recsys
+from benchmarks.folds import as_committed
 from benchmarks.lab.common import RESULTS, read_csv, write_csv
 from recsys import evaluate, list_rankers, make_ranker
 from recsys.data import find_protocol
@@ -50,12 +51,6 @@ METRICS = ("auc", "ndcg@10", "map@10")
 JUDGED = ("auc", "ndcg@10")  # in which `auto` is to be first or tied
 KERNELS = ("linear", "hp", "tanimoto", "mc", "md", "mdnf", "mcnf")
 NO_PEERS = {"auto": "what is compared", "blend": "made of peers, as auto is"}
-# The committed values are of draws and ties in the order of the data, as protocols had them before 0.2.
-AS_COMMITTED = {
-    "half-profile-time": "half-profile-time:ties=index",
-    "half-profile": "half-profile:draws=rows",
-    "half-profile-file": "half-profile-file:draws=rows",
-}
 # setting, dataset/protocol: the first so many folds
 SETTINGS = {
     "movielens/half-profile": 5,
@@ -154,9 +149,8 @@ def sources() -> str:
 def _work(wire: Connection, setting: str, peer: str, spec: str, trials: int, folds: int) -> None:
     """Tune a peer unless a specification is given, and measure it, telling how far it is."""
     name, protocol = setting.split("/")
-    protocol = AS_COMMITTED.get(protocol, protocol)
     try:
-        data = load_dataset(name)
+        data = as_committed(load_dataset(name), protocol)
         if not spec:
             best = tune(
                 data, peer, trials, metric="auc+ndcg@10", protocol=protocol,
@@ -164,9 +158,13 @@ def _work(wire: Connection, setting: str, peer: str, spec: str, trials: int, fol
             )  # fmt: skip
             wire.send(("tuned", (best.spec, best.value)))
             spec = best.spec
-        result = evaluate(data, spec, protocol=protocol, metrics=METRICS, only_folds=folds).results[0]
+        report = evaluate(
+            data, spec, protocol=protocol, metrics=METRICS, only_folds=folds, n_jobs=1
+        )
+        result = report.results[0]
         means = {metric: figure.mean for metric, figure in result.metrics.items()}
-        wire.send(("measured", (result.per_user, means, result.fit_seconds / folds)))
+        values = {metric: report.values[result.model, metric].to_numpy() for metric in METRICS}
+        wire.send(("measured", (values, means, result.fit_seconds / folds)))
     except (recsys.InputError, MemoryError) as error:
         wire.send(("left out", str(error) or type(error).__name__))
     finally:
@@ -265,7 +263,6 @@ def measure(setting: str, limits: Limits, again: Sequence[str] = ()) -> None:
     """Tune, evaluate and compare in one setting, writing each row as it is there."""
     folds, trials = SETTINGS[setting], TRIALS.get(setting, 8)
     name, protocol = setting.split("/")
-    protocol = AS_COMMITTED.get(protocol, protocol)
     in_time = find_protocol(protocol).predicts_future(load_dataset(name))
     auto = _measured(setting, "auto", "auto", folds, limits, "auto" in again)
     figures = [row for row in rows_of("auto") if row["setting"] != setting]
@@ -384,13 +381,13 @@ class _Watched(recsys.Auto):
 def neighbours(setting: str) -> list[dict[str, object]]:
     """Return a row for each set of candidates: the paired differences of `auto` with and without it."""
     name, protocol = setting.split("/")
-    inner = training_part(load_dataset(name), protocol, 0)
+    inner = training_part(as_committed(load_dataset(name), protocol), protocol, 0)
     models: dict[str, Any] = {}
     for label, more in {"": {}, **TRIED}.items():
         own = {"more": more, "weights": [], "seconds": []}
         models[label or "auto"] = type("Watched", (_Watched,), own)()
     folds = NEIGHBOURS[setting]
-    report = evaluate(inner, models, protocol=protocol, only_folds=folds, metrics=METRICS, threads=1)
+    report = evaluate(inner, models, protocol=protocol, only_folds=folds, metrics=METRICS, n_jobs=1)
     rows: list[dict[str, object]] = []
     for label in TRIED:
         weights, seconds = (getattr(models[label], key)[-folds:] for key in ("weights", "seconds"))
@@ -399,7 +396,7 @@ def neighbours(setting: str) -> list[dict[str, object]]:
             "folds with them": sum(weight > 0 for weight in weights), "weight": float(np.mean(weights)),
         }  # fmt: skip
         for metric in METRICS:
-            first, second = (report.result(one).per_user[metric] for one in (label, "auto"))
+            first, second = (report.values[one, metric].to_numpy() for one in (label, "auto"))
             found = compare(first, second)
             assert found is not None
             row |= {metric: found.difference, f"{metric}, low": found.low, f"{metric}, high": found.high}

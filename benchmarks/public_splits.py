@@ -30,7 +30,6 @@ from benchmarks.lab.common import finished, write_csv
 from recsys import evaluate, make_ranker
 from recsys.data import split
 from recsys.datasets import load_dataset
-from recsys.evaluation.evaluated import Evaluated
 from recsys.rankers.blend import Blend
 from recsys.utils.spec import parse_spec
 
@@ -218,12 +217,9 @@ def tested(name: str, model: str) -> tuple[float, ...]:
     else:
         kind, params = parse_spec(model)
         ranker = make_ranker(kind, **params)
-    report = evaluate(data, {model: ranker}, protocol="published", metrics=METRICS)
-    found: Evaluated = report.results[0]
-    errors = [
-        float(np.nanstd(found.per_user[m]) / np.sqrt(np.isfinite(found.per_user[m]).sum()))
-        for m in METRICS
-    ]
+    report = evaluate(data, {model: ranker}, protocol="published", metrics=METRICS, n_jobs=1)
+    found = report.results[0]
+    errors = [float(report.values[model, m].sem(ddof=0)) for m in METRICS]
     means = [found.metrics[metric].mean for metric in METRICS]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
     return (*means, *errors, found.fit_seconds, time.perf_counter() - started, peak)

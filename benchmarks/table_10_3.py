@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.bpr import UniformBPR
+from benchmarks.folds import as_committed
 from benchmarks.lab.common import read_csv, write_csv
 from recsys import make_ranker
 from recsys.data import Fold, Interactions, split
@@ -90,12 +91,6 @@ PRINTED = {
 # FilmTrust in another, and Jester, where profiles are long, in one fixed order of the jokes that is not
 # known: the file's (by number) is the nearest thing, and `orders` says how much depends on it. On MovieLens
 # 1M the order in time was chosen because it gives the printed figures, which random halves do not: `halves`.
-# The committed values are of draws and ties in the order of the data, as protocols had them before 0.2.
-AS_COMMITTED = {
-    "half-profile-time": "half-profile-time:ties=index",
-    "half-profile": "half-profile:draws=rows",
-    "half-profile-file": "half-profile-file:draws=rows",
-}
 PROTOCOL = {
     "movielens-1m": "half-profile-time", "jester": "half-profile-file", "ciaodvd": "half-profile-file",
 }  # fmt: skip
@@ -139,7 +134,7 @@ def inner(data: Interactions, fold: Fold) -> Interactions:
 
 def validation(data: Interactions, protocol: str, fold: Fold) -> Fold:
     """Return a division of the fold's training data that settings are chosen on."""
-    return next(iter(split(inner(data, fold), AS_COMMITTED.get(protocol, protocol), seed=SEED)))
+    return next(iter(split(as_committed(inner(data, fold), protocol), protocol, seed=SEED)))
 
 
 def choose(validated: dict[str, dict[str, float]]) -> str:
@@ -163,7 +158,7 @@ def run(data: Interactions, protocol: str, method: str, specs: list[str], again:
         before = json.loads(file.read_text())
         if all(before[key] == value for key, value in head.items()):
             cell = before
-    for number, fold in enumerate(split(data, AS_COMMITTED.get(protocol, protocol), seed=SEED), 1):
+    for number, fold in enumerate(split(as_committed(data, protocol), protocol, seed=SEED), 1):
         inside = None
         for what in ("validated", "tested"):
             done = cell[what].setdefault(str(number), {})
@@ -391,8 +386,8 @@ def markdown() -> str:
                 continue
             size = (
                 f"{cell['users']:,} users, {cell['items']:,} items, {cell['interactions']:,} interactions; "
-                f"`{AS_COMMITTED[cell['protocol']]}`. One value on the command line, with a setting of the table: "
-                f"`recsys evaluate --dataset {name} --protocol {AS_COMMITTED[cell['protocol']]} "
+                f"`{cell['protocol']}`. One value on the command line, with a setting of the table: "
+                f"`recsys evaluate --dataset {name} --protocol {cell['protocol']} "
                 "--model SETTING --metric auc`."
             )
             said = "–"
@@ -499,7 +494,7 @@ def cold(data_dir: str | None) -> None:
     for name in PRINTED:
         data = replace(load_dataset(name, data_dir), item_features=None, user_features=None)
         protocol = PROTOCOL.get(name, "half-profile")
-        for number, fold in enumerate(split(data, AS_COMMITTED.get(protocol, protocol), seed=SEED), 1):
+        for number, fold in enumerate(split(as_committed(data, protocol), protocol, seed=SEED), 1):
             raters = np.bincount(fold.train.indices, minlength=data.n_items)
             new = int((raters[fold.test.indices] == 0).sum())
             rows.append((name, protocol, number, fold.test.nnz, new, new / fold.test.nnz))
@@ -515,7 +510,7 @@ def halves(data_dir: str | None) -> None:
     data = replace(load_dataset(name, data_dir), item_features=None, user_features=None)
     rows = []
     for protocol in ("half-profile-time", "half-profile"):
-        fold = next(iter(split(data, AS_COMMITTED.get(protocol, protocol), seed=SEED)))
+        fold = next(iter(split(as_committed(data, protocol), protocol, seed=SEED)))
         for method, spec in (
             ("ECF-OMD", "ecf-omd:regularization=0.1"), ("MSDw", "msdw:alpha=0.5"),
             ("Tanimoto", "cf-komd:kernel=tanimoto,unrated=kernel"),

@@ -7,7 +7,6 @@ import scipy.sparse as sp
 
 import recsys
 from recsys.datasets import graph_of, load_table
-from recsys.evaluation import learning_curve
 from recsys.links import compare_links, split_graph
 
 DATA = recsys.load_dataset("sample")
@@ -28,16 +27,13 @@ CALLS = {
     "why": lambda odd: MODEL.recommend("u0001", why=odd),
     "why of a history": lambda odd: MODEL.recommend_history(["m0256"], why=odd),
     "why of all": lambda odd: MODEL.recommend_all(why=odd),
-    "engine": lambda odd: MODEL.recommend_all(engine=odd),
-    "workers": lambda odd: MODEL.recommend_all(workers=odd),
     "name": lambda odd: recsys.Interactions.from_frame(TABLE, user="user", item="item", name=odd),
     "table": load_table,
     "metrics": lambda odd: recsys.evaluate(DATA, "popularity", metrics=odd),
     "only_folds": lambda odd: recsys.evaluate(DATA, "popularity", only_folds=odd),
     "filter_liked": lambda odd: recsys.evaluate(DATA, "popularity", filter_liked=odd),
-    "candidates": lambda odd: recsys.evaluate(DATA, "popularity", candidates=odd),
-    "sampled_negatives": lambda odd: recsys.evaluate(DATA, "popularity", sampled_negatives=odd),
-    "shares": lambda odd: learning_curve(DATA, "popularity", shares=odd),
+    "n_jobs": lambda odd: recsys.evaluate(DATA, "popularity", n_jobs=odd),
+    "budget": lambda odd: recsys.evaluate(DATA, "popularity", budget=odd),
     "link models": lambda odd: compare_links(GRAPH, odd),
     "cold": lambda odd: split_graph(GRAPH, cold=odd),
     "ratio": lambda odd: split_graph(GRAPH, ratio=odd),

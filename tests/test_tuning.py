@@ -71,7 +71,7 @@ def test_a_search_without_a_figure_says_why(timed):
         tune(timed, "ease:regularization=-1", 2)
 
 
-@pytest.mark.parametrize("metric", ["gini@10", "auc+calibration@5", "arp@10"])
+@pytest.mark.parametrize("metric", ["gini@10", "arp@10"])
 def test_a_search_raises_figures_of_which_more_is_better(timed, metric):
     with pytest.raises(InputError, match="more of it is not better"):
         tune(timed, "ease", 1, metric=metric)
@@ -103,16 +103,32 @@ def test_parameters_are_searched_where_they_mean_something(timed, model, searche
     assert {key for key in params if key in ("ridge_power", "dropout", "degree")} == searched
 
 
-def test_what_a_search_fits_on_keeps_weights_and_repeats(timed):
+def test_what_a_search_fits_on_keeps_weights(timed):
     rng = np.random.default_rng(3)
     weighted = replace(timed, weight=rng.integers(1, 5, len(timed.users)).astype(float))
     outer = next(split(weighted, "holdout", seed=1))
     assert (training_part(weighted, "holdout", 1).matrix != outer.train).nnz == 0
-    held = rng.random(len(timed.users)) < 0.3
-    again = np.where(held & (rng.random(len(held)) < 0.5), 1e9, np.nan)
-    data = replace(weighted, held_out=held, repeat_time=again)
+    data = replace(weighted, held_out=rng.random(len(timed.users)) < 0.3)
     (outer,) = split(data, "published")
-    inner = training_part(data, "published", 0)
-    assert (inner.matrix != outer.train).nnz == 0 and inner.repeat_time is None
-    assert len(inner.users) == (~held | ~np.isnan(again)).sum()
+    assert (training_part(data, "published", 0).matrix != outer.train).nnz == 0
     assert len(tune(weighted, "ease", 1, protocol="holdout").trials) == 1
+
+
+@pytest.mark.parametrize("storage", ["{}/study", "sqlite:///{}/study.db"])
+def test_a_search_that_is_resumed_is_the_one_that_was_not_interrupted(planted, tmp_path, storage):
+    whole = tune(planted, "ease", 6, seed=5)
+    assert len({str(params) for params, _ in whole.trials}) == 6
+    for trials in (3, 6, 6):
+        found = tune(planted, "ease", trials, seed=5, storage=storage.format(tmp_path))
+    assert found == whole
+
+
+@pytest.mark.slow
+def test_processes_make_the_first_trials_of_one(planted):
+    assert tune(planted, "ease", 4, n_jobs=2).trials == tune(planted, "ease", 4).trials
+
+
+def test_a_study_that_is_none_is_refused_in_a_line(planted, tmp_path):
+    (tmp_path / "file").write_text("no journal")
+    with pytest.raises(InputError, match="the study cannot be opened"):
+        tune(planted, "ease", 1, storage=tmp_path / "file")

@@ -89,7 +89,7 @@ def limits(
         know.append(
             f"{counted(alone, 'item')} of {m:,} ({alone / m:.0%}) {are} known from one user only."
         )
-    timed = [name for name in PROTOCOLS if PROTOCOLS.get(name).needs_time]
+    timed = [name for name in PROTOCOLS if PROTOCOLS.get(name).times == "needed"]
     if time is None:
         know.append(
             f"There are no times: the protocols {listing(timed)} and what comes next are not to be had."

@@ -11,17 +11,17 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
+import pandas as pd
 import streamlit as st
 
 from app import state
 from app.catalogues import Catalogue
-from app.jobs import ENTRY, size_of
+from app.jobs import ENTRY
 from app.store import Store
 from recsys.data.columns import Columns, Spelling
 from recsys.data.reading import NONE
 from recsys.doctor import versions
-from recsys.evaluation import Groups, Report
-from recsys.evaluation.page import Ends, report_document
+from recsys.evaluation import Report
 from recsys.utils.export import csv_text, json_text
 
 MOST_BYTES = 400_000_000  # of all reports that are kept
@@ -166,7 +166,7 @@ class Run:
     report: Report
     when: str
     versions: Mapping[str, str] = field(default_factory=dict)
-    _groups: dict[str, Groups] = field(default_factory=dict, repr=False, compare=False)
+    _groups: dict[str, pd.DataFrame] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def now(cls, settings: Settings, report: Report) -> Run:
@@ -174,11 +174,11 @@ class Run:
         return cls(settings, report, datetime.now(UTC).isoformat(timespec="seconds"), versions())
 
     @cached_property
-    def intervals(self) -> Ends:
+    def intervals(self) -> tuple[dict[tuple[str, str], float], dict[tuple[str, str], float]]:
         """The 95% intervals of all means, which take a while to draw."""
         return self.report.intervals()
 
-    def by(self, attribute: str) -> Groups:
+    def by(self, attribute: str) -> pd.DataFrame:
         """Return metric values of groups of users, drawn once."""
         if attribute not in self._groups:
             self._groups[attribute] = self.report.by(attribute)
@@ -187,8 +187,8 @@ class Run:
     @property
     def size(self) -> int:
         """Bytes of its arrays."""
-        of_users = [result.per_user for result in self.report.results]
-        return size_of([of_users, self.report.evaluated]) + ENTRY
+        tables = (self.report.values, self.report.rows)
+        return sum(int(table.memory_usage(deep=True).sum()) for table in tables) + ENTRY
 
     def how(self) -> str:
         """Return how to get it again: the command, what it needs, and versions."""
@@ -239,10 +239,3 @@ def csv_of(named: Iterable[tuple[str, Run]]) -> str:
                     run.versions.get("recsys", ""), run.settings.command(),
                 ])  # fmt: skip
     return csv_text(columns, rows)
-
-
-def html_of(named: Iterable[tuple[str, Run]]) -> str:
-    """Return runs as one HTML page that needs no network and runs no script."""
-    return report_document(
-        "Evaluations by recsys", [(name, run.report, run.intervals, run.how()) for name, run in named]
-    )

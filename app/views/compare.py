@@ -14,15 +14,13 @@ from app.catalogues import Catalogue
 from app.charts import evaluate as charts
 from app.jobs import CANCELLED, Job, Progress
 from app.parts.models import DEFAULT, metrics, models, summary
-from app.parts.runs import Run, Settings, csv_of, html_of, json_of, runs, source_of
+from app.parts.runs import Run, Settings, csv_of, json_of, runs, source_of
 from app.parts.words import escaped
 from app.session import ask, between, session
 from recsys import InputError
 from recsys.data import PROTOCOLS, find_protocol
 from recsys.errors import counted
 from recsys.evaluation import Report, evaluate
-from recsys.evaluation.differences import UserDifferences, user_differences
-from recsys.evaluation.groups import PROFILE_LENGTH
 from recsys.evaluation.metrics import parse_metric
 from recsys.rankers.registry import ranker_of
 
@@ -76,7 +74,7 @@ def choose(catalogue: Catalogue) -> Settings | None:
     with one:
         typed = session().get("evaluate.protocol", "half-profile")
         with_test = catalogue.data.held_out is not None
-        known = [one for one in PROTOCOLS if with_test or not PROTOCOLS.get(one).comes_with_data]
+        known = [one for one in PROTOCOLS if with_test or one != "published"]
         known += [] if typed in known else [typed]
         protocol = ask(
             st.selectbox, "Protocol", name="evaluate.protocol", default="half-profile", options=known,
@@ -87,7 +85,7 @@ def choose(catalogue: Catalogue) -> Settings | None:
     except InputError as error:
         st.error(escaped(error))
         return None
-    several = way.default_folds > 1
+    several = way.folds > 1
     with two:
         folds = ask(
             st.number_input, "Folds", 2 if way.grouped else 1, MOST_FOLDS, name="evaluate.folds",
@@ -100,7 +98,7 @@ def choose(catalogue: Catalogue) -> Settings | None:
             valid=between(0, MOST_SEED), help="The same seed hides the same likes.",
         )  # fmt: skip
     with settings:
-        st.caption(" ".join([f"Hidden and to be predicted: {way.description}.", way.training]).strip())
+        st.caption(" ".join([f"Hidden and to be predicted: {way.description}.", way.note]).strip())
         measured = ask(
             st.multiselect, "Metrics", name="evaluate.metrics", options=metrics(),
             default=list(MEASURED), filter_mode="contains", select_all=False, wrap=True,
@@ -116,7 +114,7 @@ def choose(catalogue: Catalogue) -> Settings | None:
             raise InputError(f"model {more.strip()} is chosen twice")
         for spec in specs:
             ranker_of(spec)  # refuses it
-        way.check(catalogue.data, divided or way.default_folds)
+        way.check(catalogue.data, divided or way.folds)
     except InputError as error:
         st.warning(escaped(error))
         return None
@@ -267,7 +265,7 @@ def show(run: Run) -> None:
         "Each model has one colour in the table and in all pictures."
     )
     st.text(f"{report.dataset}: {report.about()}")
-    for note in [*report.notes, *report.conventions]:
+    for note in report.notes:
         st.caption(escaped(note))
     verdicts = report.verdicts()
     if verdicts:
@@ -278,7 +276,7 @@ def show(run: Run) -> None:
     with st.expander("A closer look: users, groups and folds"):
         closer(run)
     with st.expander("What the values mean"):
-        skipped = [*verdicts, *report.conventions]
+        skipped = [*verdicts, *report.notes]
         st.text("\n".join(one for one in report.sentences() if one not in skipped))
 
 
@@ -376,11 +374,11 @@ def two_models(run: Run, metric: str, labels: list[str]) -> None:
     if len(pairs) > 1:
         text = ask(st.selectbox, "Two models", name="evaluate.pair", default=text, options=list(pairs))
     first, second = pairs[text]
-    found = user_differences(run.report, metric, first, second)
-    if len(found.users) == 0:
+    differences = user_differences(run.report, metric, first, second)
+    if len(differences) == 0:
         st.caption(f"No user has a value of {metric} for both models.")
         return
-    frame = charts.binned(found.values, first, second, -1.0 if found.better == "less" else 1.0)
+    frame = charts.binned(differences, first, second, -1.0 if sign > 0 else 1.0)
     st.altair_chart(
         charts.histogram(
             frame, (first, second), labels, f"{metric} of the first less that of the second",
@@ -388,19 +386,17 @@ def two_models(run: Run, metric: str, labels: list[str]) -> None:
         ),
         width="stretch", alt=f"Histogram of users by the difference of {first} and {second}",
     )  # fmt: skip
-    st.text("\n".join(differences_told(found)))
+    ahead, behind = int((differences > 0).sum()), int((differences < 0).sum())
+    if sign > 0:
+        ahead, behind = behind, ahead
+    of = f"{len(differences):,}"
+    st.text(f"Users for whom {first} is better: {ahead:,} of {of}; {second}: {behind:,} of {of}.")
 
 
-def differences_told(found: UserDifferences) -> list[str]:
-    """Return for how many users each model is better, in sentences."""
-    ahead, equal, behind = found.counts()
-    what = "better" if found.better else "higher"
-    of = counted(len(found.users), "user")
-    return [
-        f"{found.first} is {what} for {ahead:,} of {of}.",
-        f"{found.second} is {what} for {behind:,}.",
-        f"For {equal:,} they are equal.",
-    ]
+def user_differences(report: Report, metric: str, first: str, second: str) -> np.ndarray:
+    """Return the first model's value less the second's for each user, the mean over folds."""
+    difference = report.values[first, metric] - report.values[second, metric]
+    return difference.groupby(report.rows.index.to_numpy()).mean().dropna().to_numpy()
 
 
 def trade_offs(report: Report, metric: str) -> None:
@@ -434,17 +430,14 @@ def trade_offs(report: Report, metric: str) -> None:
 
 def by_length(run: Run, metric: str) -> None:
     """Show metric values of groups of users by how many items they have in training."""
-    groups = run.by(PROFILE_LENGTH)
-    frame = pd.DataFrame([row for row in groups.rows if row["metric"] == metric])
-    label = {name: f"{name} items" for name in groups.sizes}
-    frame["items"] = frame["group"].map(label)
+    frame = run.by("profile length")
+    frame = frame[frame["metric"] == metric].assign(items=lambda rows: rows["group"] + " items")
     titles = ("By profile length", "items a user has in training", metric)
     st.altair_chart(
-        charts.over(frame, "items", list(label.values()), titles), width="stretch",
+        charts.over(frame, "items", list(frame["items"].unique()), titles), width="stretch",
         alt=f"{metric} of each model for users of short and long profiles",
     )  # fmt: skip
-    sizes = ", ".join(f"{name}: {counted(size, 'user')}" for name, size in groups.sizes.items())
-    st.caption(f"Bars: 95% intervals. {sizes}.")
+    st.caption("Bars: 95% intervals.")
 
 
 def by_fold(report: Report, metric: str) -> None:
@@ -456,7 +449,7 @@ def by_fold(report: Report, metric: str) -> None:
     ]
     order = [str(k) for k in range(1, report.folds + 1)]
     titles = ("Fold by fold", "fold", metric)
-    if find_protocol(report.protocol).needs_time and not report.grouped:
+    if report.protocol == "rolling":
         titles = ("Window by window", "window of time, the earliest first", metric)
     st.altair_chart(
         charts.over(pd.DataFrame(rows), "fold", order, titles),
@@ -530,11 +523,10 @@ def exports(kept: dict[str, Run], names: dict[str, str], shown: str) -> None:
     named = [(names[id], kept[id]) for id in chosen]
     stem = f"evaluation-{kept[shown].settings.source.dataset or 'upload'}-{shown}"
     for place, (label, made, ending, mime) in zip(
-        st.columns(3),
+        st.columns(2),
         (
             ("Download JSON", json_of, "json", "application/json"),
             ("Download CSV", csv_of, "csv", "text/csv"),
-            ("Download a report (HTML)", html_of, "html", "text/html"),
         ),
         strict=True,
     ):

@@ -22,7 +22,7 @@ def protocols() -> str:
     lines = ["| name | what is hidden | folds |", "|---|---|---|"]
     for name in PROTOCOLS:
         protocol = find_protocol(name)
-        lines.append(f"| `{name}` | {protocol.description} | {protocol.default_folds} |")
+        lines.append(f"| `{name}` | {protocol.description} | {protocol.folds} |")
     return "\n".join(lines)
 
 

@@ -34,13 +34,6 @@ Test = Annotated[
         "--test", help="What is tested, all else trains: a table, or a .txt with a line a user."
     ),
 ]
-TestFrom = Annotated[
-    str | None,
-    typer.Option(
-        "--test-from",
-        help="Rows of --interactions at or after this date or time are tested, all else trains.",
-    ),
-]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,22 +96,17 @@ class DataOptions:
     user_id: Annotated[str | None, typer.Option("--user-id", help="Its id column.")] = None
     data_dir: DataDir = None
 
-    def load(
-        self, quiet: bool = False, test: Path | None = None, repeats: bool = False,
-        test_from: str | None = None,
-    ) -> Interactions:  # fmt: skip
+    def load(self, quiet: bool = False, test: Path | None = None) -> Interactions:
         """Return the interactions with their features and test half; notes about them go to stderr."""
         for option, column, table in (
             ("items", self.item_id, self.items), ("users", self.user_id, self.users),
         ):  # fmt: skip
             if column is not None and table is None:
                 raise InputError(f"--{option[:-1]}-id names a column of --{option} FILE: give that, too")
-        if test is not None and test_from is not None:
-            raise InputError("pass --test or --test-from, not both")
         with bar(not quiet) as progress, listening(progress):
-            data = self._interactions(test_from)
+            data = self._interactions()
         if test is not None:
-            data = data.with_test(test, min_rating=self.min_rating, repeats=repeats)
+            data = data.with_test(test, min_rating=self.min_rating)
         if self.items is not None:
             like = None if data.columns is None else data.columns.item
             data = data.with_features(items=read_features(self.items, self.item_id, "item", like))
@@ -130,13 +118,13 @@ class DataOptions:
                 terminal.say(f"note: {data.name}: {note}")
         return data
 
-    def _interactions(self, test_from: str | None) -> Interactions:
+    def _interactions(self) -> Interactions:
         given: dict[str, Any] = {
             "user": self.user_col, "item": self.item_col, "rating": self.rating_col,
             "time": self.time_col, "weight": self.weight_col, "duplicates": self.duplicates,
             "names": None if self.names is None else [name.strip() for name in self.names.split(",")],
             "header": self.header, "delimiter": self.delimiter, "encoding": self.encoding,
-            "decimal": self.decimal, "day_first": self.day_first, "test_from": test_from,
+            "decimal": self.decimal, "day_first": self.day_first,
         }  # fmt: skip
         if self.interactions is not None:
             if self.dataset is not None:
@@ -144,8 +132,7 @@ class DataOptions:
             return read(self.interactions, min_rating=self.min_rating, interface="terminal", **given)
         if any(value is not None for value in given.values()):
             raise InputError(
-                "columns, the form of a file and --test-from are for --interactions FILE; a named "
-                "dataset knows its own, and --protocol temporal divides it in time"
+                "columns and the form of a file are for --interactions FILE; a dataset knows its own"
             )
         data = load_dataset("sample" if self.dataset is None else self.dataset, self.data_dir)
         return data.positive() if self.min_rating is None else data.rated(self.min_rating)

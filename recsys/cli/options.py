@@ -23,9 +23,8 @@ def writable(path: str | Path | None) -> str | Path | None:
 
 
 Threads = Annotated[int | None, typer.Option("--threads", help="Processors to use, all by default.")]
-Scratch = Annotated[
-    Path | None,
-    typer.Option("--scratch", help="A folder that all workers see, for a copy of the data meanwhile."),
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", help="Processes; -1 for as many as there are processors.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress and no notes.")]
 Seed = Annotated[int, typer.Option("--seed")]
@@ -68,22 +67,6 @@ Diversity = Annotated[
     float,
     typer.Option("--diversity", help="0: by score alone; 1: by dissimilarity to the items above alone."),
 ]
-
-EngineName = Annotated[
-    str,
-    typer.Option(
-        "--engine",
-        help="Who does the work: local, this process; local=N, N of its own; dask or ray, workers "
-        "started here; dask=ADDRESS or ray=ADDRESS, a cluster. It pays from minutes of work on.",
-    ),
-]
-Workers = Annotated[
-    int | None,
-    typer.Option(
-        "--workers", help="How many workers to start: by default one a core, and for local none."
-    ),
-]
-
 
 def ids_of(given: str) -> list[str]:
     """Return the ids of a text like ID,ID."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -13,14 +13,12 @@ from recsys.cli.options import (
     AsOf,
     Count,
     Diversity,
-    EngineName,
     Filter,
     History,
     Only,
     RankerFile,
     Threads,
     Without,
-    Workers,
     filters_of,
     ids_of,
     ids_or_file,
@@ -32,11 +30,9 @@ from recsys.cli.options import (
 )
 from recsys.errors import InputError, counted
 from recsys.rankers import load_package
-from recsys.recommender.all_users import Written, plain_options, read_model, write_all_users
 from recsys.recommender.databases import write_table
 from recsys.recommender.filters import left_out, merchandising
-from recsys.recommender.lists import COLUMNS, USERS, ListRequest, Lists, too_few
-from recsys.utils.files import is_folder
+from recsys.recommender.lists import COLUMNS, ListRequest, Lists
 from recsys.utils.progress import bar, listening
 from recsys.utils.validation import check_integer
 
@@ -94,8 +90,7 @@ def recommend(
         str | None,
         typer.Option(
             "--out",
-            help="CSV file to write (.json, .jsonl, .parquet); with --all also a folder, top/, of one "
-            "Parquet file a block of users: the same call goes on with one that was stopped.",
+            help="CSV file to write (.json, .jsonl, .parquet).",
         ),
     ] = None,
     database: Annotated[
@@ -110,11 +105,6 @@ def recommend(
     ] = "recommendations",
     raw: Annotated[bool, typer.Option("--raw", help="No apostrophe before formulas in CSV.")] = False,
     threads: Threads = None,
-    engine: EngineName = "local",
-    workers: Workers = None,
-    block: Annotated[
-        int | None, typer.Option("--block", help=f"Users a part of a folder, {USERS:,} by default.")
-    ] = None,
 ) -> None:
     """Print or write the best items for users, or for a history given by item ids."""
     if (user is not None) + everyone + (history is not None) != 1:
@@ -133,24 +123,6 @@ def recommend(
     fair = None if group is None else {"protected": group, **shares}
     if database is not None and (not everyone or out is not None):
         raise InputError("--database is for lists of all users: give --all, and leave out --out")
-    if out is not None and is_folder(out):
-        if not everyone:
-            raise InputError(f"{out} is a folder, of lists of all users; name a file")
-        if raw:
-            raise InputError(f"--raw is for CSV, and {out} is a folder of Parquet files: leave it out")
-        _write_parts(
-            ranker, out,
-            plain_options(
-                check_integer("-n", number, 1), None, None,
-                [] if dislike is None else ids_of(dislike), diversity, filters, as_of, text=True,
-                filter_liked=not keep_liked, pinned=pinned, boosts=boosts, at_most=limits,
-                fair=fair,
-            ),
-            items, filter_items, engine, workers, threads, USERS if block is None else block,
-        )  # fmt: skip
-        return
-    if engine != "local" or workers is not None or block is not None:
-        raise InputError("--engine, --workers and --block are for --all with a folder: --out top/")
     use_threads(threads)
     package = load_package(ranker, mapped=True)
     if history is not None:
@@ -185,45 +157,6 @@ def recommend(
     _notes(lists.fallbacks, as_of)
     if note := lists.note():
         terminal.say(f"note: {note}")
-
-
-def _write_parts(
-    ranker: Path,
-    out: str,
-    options: dict[str, Any],
-    items: str | None,
-    filter_items: str | None,
-    engine: str,
-    workers: int | None,
-    threads: int | None,
-    block: int,
-) -> None:
-    if engine == "local" and workers is None:
-        use_threads(threads)
-        threads = None
-    package, digest = read_model(ranker)
-    options["items"] = item_ids(package, "--items", items)
-    options["exclude"] = item_ids(package, "--filter-items", filter_items)
-    with bar(True) as show:
-        done = write_all_users(
-            out, package, options, model=ranker, digest=digest, on=engine, workers=workers,
-            threads=threads, block=block, progress=lambda some, of: show("parts", some, of),
-        )  # fmt: skip
-    terminal.say(_told(done))
-    _notes(done.fallbacks, options["as_of"])
-    if done.unfair:
-        terminal.say(f"note: {too_few(done.unfair)}")
-
-
-def _told(done: Written) -> str:
-    parts = f"{done.folder}: {counted(done.written, 'part')} written, {done.skipped:,} there before"
-    if not done.written:
-        return parts
-    by = counted(done.workers, "worker")
-    return (
-        f"{parts}; lists of {counted(done.users, 'user')} in {done.seconds:.1f} s by {by}, whose own "
-        f"work took {done.work:.1f} s (overhead {100 * done.overhead:.0f}%)"
-    )
 
 
 def _notes(fallbacks: int, as_of: str | None) -> None:

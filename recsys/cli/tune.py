@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from recsys.cli import terminal
-from recsys.cli.data_options import DataOptions, Protocol, Test, TestFrom, takes_data
-from recsys.cli.options import EngineName, Json, Quiet, Scratch, Seed, Threads, Workers, use_threads
+from recsys.cli.data_options import DataOptions, Protocol, Test, takes_data
+from recsys.cli.options import Jobs, Json, Quiet, Seed
 from recsys.data import find_protocol
 from recsys.data.splits import protocol_for
 from recsys.errors import InputError
@@ -25,35 +25,28 @@ def tune(
     metric: Annotated[str, typer.Option("--metric", help="NAME[@k]; + sums several.")] = "ndcg@10",
     protocol: Protocol = None,
     test: Test = None,
-    test_from: TestFrom = None,
     seed: Seed = 0,
     study: Annotated[
         str | None,
         typer.Option(
             "--study",
-            help="File, or URL of a data base, that keeps the trials: to go on later, or for several "
-            "calls at once that share them.",
+            help="File, or URL of a database, that keeps the trials, to go on later or to share them.",
         ),
     ] = None,
     json_file: Json = None,
-    engine: EngineName = "local",
-    workers: Workers = None,
-    threads: Threads = None,
-    scratch: Scratch = None,
+    jobs: Jobs = None,
     quiet: Quiet = False,
 ) -> None:
     """Search parameters on a validation split that never sees what is tested."""
-    if engine == "local" and workers is None:
-        use_threads(threads)
-    find_protocol(protocol_for(protocol, test or test_from))  # an unknown one is told early
+    find_protocol(protocol_for(protocol, test))  # an unknown one is told early
     if study is not None and "://" not in study and not Path(study).parent.is_dir():
         raise InputError(f"--study {study}: the folder {Path(study).parent} does not exist")
-    given = data.load(quiet, test, test_from=test_from)
-    chosen = find_protocol(protocol_for(protocol, test or test_from, given)).name
+    given = data.load(quiet, test)
+    chosen = protocol_for(protocol, test, given)
     with bar(not quiet) as progress:
         found = search(
             given, model, trials, metric=metric, protocol=chosen, seed=seed, storage=study,
-            progress=progress, engine=engine, workers=workers, threads=threads, scratch=scratch,
+            progress=progress, n_jobs=1 if jobs is None else jobs,
         )  # fmt: skip
     if json_file:
         terminal.write_json(

@@ -97,7 +97,7 @@ def with_events(data: Interactions, changes: Changes) -> Interactions:
     users, which, times = (np.array([one[k] for one in added], dtype=np.float64) for k in range(3))
     out = replace(
         data, user_ids=user_ids, item_ids=item_ids, rating=None, user_features=None, item_features=None,
-        held_out=None, repeat_time=None,
+        held_out=None,
         users=np.concatenate([data.users[keep], users.astype(np.int32)]),
         items=np.concatenate([data.items[keep], which.astype(np.int32)]),
         time=None if data.time is None else np.concatenate([data.time[keep], times]),

@@ -19,7 +19,7 @@ from recsys.errors import InputError, OutOfRangeError, counted
 from recsys.utils.validation import check_choice
 
 DUPLICATES = ("sum", "count", "last")
-COLUMNS = ("rating", "time", "held_out", "weight", "repeat_time")  # optional, one value a pair
+COLUMNS = ("rating", "time", "held_out", "weight")  # optional, one value a pair
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,9 +53,6 @@ class Interactions:
         such as `als`, `bm25` and `user-knn`; others count each pair once.
     counts : RowCounts, optional
         Counts of the rows of the table, kept and left out.
-    repeat_time : (pairs,) float64, optional
-        Of a held-out pair that trains as well, the time in the test half, or 0 without times; NaN for
-        all other pairs.
 
     Examples
     --------
@@ -82,7 +79,6 @@ class Interactions:
     held_out: NDArray[np.bool_] | None = None
     weight: NDArray[np.float64] | None = None
     counts: RowCounts | None = None
-    repeat_time: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         """Refuse pairs that do not fit each other or the ids, before matrices are built from them.
@@ -201,7 +197,6 @@ class Interactions:
         decimal: str | None = None,
         day_first: bool | None = None,
         name: str | None = None,
-        test_from: Any = None,
     ) -> Interactions:
         """Read a table of rows: who, what, and, where there are, how much and when.
 
@@ -244,9 +239,6 @@ class Interactions:
             without it.
         name : str, optional
             Name in messages and reports.
-        test_from : number, str, date or datetime, optional
-            Rows at or after this time are the test half, of the protocol `published`; the others train.
-            A pair with rows on both sides trains and is tested.
 
         Raises
         ------
@@ -272,7 +264,6 @@ class Interactions:
             table, user=user, item=item, rating=rating, time=time, weight=weight, items=items,
             users=users, min_rating=min_rating, duplicates=duplicates, names=names, header=header,
             delimiter=delimiter, encoding=encoding, decimal=decimal, day_first=day_first, name=name,
-            test_from=test_from,
         )  # fmt: skip
 
     @property
@@ -395,9 +386,7 @@ class Interactions:
             out = replace(out, **attached)
         return replace(out, notes=tuple(notes))
 
-    def with_test(
-        self, test: Any, *, min_rating: float | None = None, repeats: bool = False
-    ) -> Interactions:
+    def with_test(self, test: Any, *, min_rating: float | None = None) -> Interactions:
         """Mark what is to be tested, for the protocol `published`; a pair of it does not train.
 
         Ids are matched as text. Users who are not among the interactions are left out, and items that
@@ -411,9 +400,6 @@ class Interactions:
         min_rating : float, optional
             Rows rated below it are not tested, where it has ratings; what the interactions were read
             with when not given.
-        repeats : bool
-            A pair of the test half that is among the interactions trains as well: the user has the item
-            again.
 
         Raises
         ------
@@ -432,7 +418,7 @@ class Interactions:
         """
         from recsys.data.given_test import with_test
 
-        return with_test(self, test, min_rating, repeats)
+        return with_test(self, test, min_rating)
 
     @staticmethod
     def lookup(what: str, known: NDArray[np.object_], ids: Sequence[str | int]) -> NDArray[np.int64]:
@@ -587,14 +573,6 @@ def subset(data: Interactions, keep: NDArray[np.bool_], fault: str, note: str) -
         item_features=None if data.item_features is None else data.item_features.reindex(item_ids),
         notes=notes, counts=counts, **columns,
     )  # fmt: skip
-
-
-def times_in_test(data: Interactions) -> NDArray[np.float64]:
-    """Return the times of pairs in the test half, (pairs,), of interactions with times."""
-    assert data.time is not None
-    if data.repeat_time is None:
-        return data.time
-    return np.where(np.isnan(data.repeat_time), data.time, data.repeat_time)
 
 
 def titles_of(ids: NDArray[np.object_], features: pd.DataFrame | None) -> NDArray[np.object_]:

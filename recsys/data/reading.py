@@ -30,7 +30,7 @@ from recsys.data.roles import EXACT, Looks, Roles, find_roles, looks_of, proposa
 from recsys.data.row_counts import FAULTS, RowCounts
 from recsys.data.rows import Rows, check_once
 from recsys.errors import InputError, counted
-from recsys.utils.dates import ACCEPTED, FIRST, date_text, dated, moment
+from recsys.utils.dates import ACCEPTED, FIRST
 from recsys.utils.frames import column, kind_of, pandas_of, wrapped
 from recsys.utils.validation import check_choice, check_real
 
@@ -100,7 +100,6 @@ def read(
     interface: str = "python",
     max_rows: int | None = None,
     keep_zero: bool = False,
-    test_from: Any = None,
 ) -> Interactions:
     """Return the interactions in a table or a file: `Interactions.from_frame`, for every interface.
 
@@ -117,14 +116,11 @@ def read(
         raise InputError(f"name must be text, not {name!r}")
     least = _checked(named, min_rating, duplicates, decimal, weight, spelling)
     form = {"delimiter": delimiter, "names": names, "header": header, "encoding": encoding}
-    start = spelling.of("test_from").rstrip("=")
-    since = None if test_from is None else moment(start, test_from, early=True)
     if isinstance(table, (str, os.PathLike)):
         path = os.fspath(table)
         folder = os.path.isdir(path)
         if names is None and delimiter is None and (folder or is_profiles(path)):
             options = {spelling.of(role).rstrip("="): value for role, value in named.items()}
-            options[start] = test_from
             check_plain(path, **options, **{spelling.of("min_rating").rstrip("="): min_rating})
             data = (read_split if folder else profiles_of)(path, name)
             return _described(data, items, users)
@@ -152,24 +148,15 @@ def read(
             f"{rows.name}: a minimum rating needs a column of ratings; name it with "
             f"{spelling.of('rating').rstrip('=')}"
         )
-    if since is not None and columns.time is None:
-        raise InputError(
-            f"{rows.name}: {start} needs a column of times; name it with "
-            f"{spelling.of('time').rstrip('=')}"
-        )
-    data, later = _read(
+    data = _read(
         rows, columns, roles, looks, weight, name, decimal=decimal, day_first=day_first,
-        duplicates=duplicates, spelling=spelling, max_rows=max_rows, since=since,
+        duplicates=duplicates, spelling=spelling, max_rows=max_rows,
     )  # fmt: skip
 
-    def positives(found: Interactions) -> Interactions:
-        if least is not None:
-            return found.rated(least)
-        return found if keep_zero else found.positive()
-
-    data = positives(data)
-    if later is not None:
-        data = data.with_test(positives(later), repeats=True)
+    if least is not None:
+        data = data.rated(least)
+    elif not keep_zero:
+        data = data.positive()
     return _described(data, items, users)
 
 
@@ -298,9 +285,8 @@ def _no_header(rows: Rows, spelling: Spelling) -> str:
 def _read(
     rows: Rows, columns: Columns, roles: Roles, looks: list[Looks], weight: str | None, name: str, *,
     decimal: str | None, day_first: bool | None, duplicates: str | None, spelling: Spelling,
-    max_rows: int | None, since: float | None,
-) -> tuple[Interactions, Interactions | None]:  # fmt: skip
-    """Return the interactions, and those at or after `since` apart where it is given."""
+    max_rows: int | None,
+) -> Interactions:  # fmt: skip
     assert roles.user is not None and roles.item is not None
     used = [roles.user, roles.item]
     kinds = ["ids", "ids"]
@@ -379,25 +365,13 @@ def _read(
         counts = RowCounts(number + bad_rows, repeated=number - pairs, kept=pairs, roles=told, **faults)
         return replace(found, columns=read_so, counts=counts)
 
-    later, apart = None, []
-    if since is not None and times is not None:
-        late = good & (times.values >= since)
-        number, shown = int(late.sum()), date_text(since) if dated(since) else f"{since:g}"
-        if number in (0, int(good.sum())):
-            side = "at or after" if number == 0 else "before"
-            raise InputError(
-                f"{rows.name}: no row is {side} {shown}; times are from {_when(times, good, np.min)} to "
-                f"{_when(times, good, np.max)}"
-            )
-        later, good = replace(of(late), name=f"{name} from {shown} on"), good & ~late
-        apart = [f"{counted(number, 'row')} from {shown} on {'is' if number == 1 else 'are'} tested"]
     data = of(good, left_out=left_out, first=where)
     counts = data.counts
     assert counts is not None
     notes = [text.removesuffix(".") for text in counts.sentences()]
     if spelling.interface == "dataset":  # whose form is known
-        return replace(data, notes=(*notes, *data.notes)), later
-    notes = [counts.description, *apart, *notes, *rows.notes]
+        return replace(data, notes=(*notes, *data.notes))
+    notes = [counts.description, *notes, *rows.notes]
     if not rows.header:
         notes.append(_no_header(rows, spelling))
     if grades is not None and grades.decimal == "," and decimal is None:
@@ -422,13 +396,7 @@ def _read(
         if index:
             notes.append(f"{' and '.join(index)} taken from the index, as by reset_index()")
     proposed = proposals(rows.names, looks, roles, spelling, weight)
-    return replace(data, notes=(*notes, *data.notes, *proposed)), later
-
-
-def _when(times: Times, good: NDArray[np.bool_], which: Any) -> str:
-    """Return the first or last time of the rows that are used, for a message."""
-    found = float(which(times.values[good]))
-    return date_text(found) if dated(found) else f"{found:g}"
+    return replace(data, notes=(*notes, *data.notes, *proposed))
 
 
 def _check_readable(

@@ -113,7 +113,7 @@ class Protocol:
         return "leave-one-out" if self.predicts_future(data) else "holdout"
 
     def check(self, data: Interactions, folds: int) -> None:
-        """Refuse interactions without times or a test half, or a number of folds, that it cannot serve."""
+        """Refuse interactions without what it needs, and a number of folds that it cannot make."""
         if self.name == PUBLISHED and data.held_out is None:
             raise InputError(
                 f"{data.name} has no test half: give it with --test FILE (test= of evaluate), or use "
@@ -222,17 +222,18 @@ def split(
           Jester: jokes by their number)
         - leave-one-out: each user's last item, a random one without times
         - next-5, or any other number: the last 5 items of each user who has more
-        - holdout: a fifth of each user's items; "holdout:fraction=0.3", "holdout:order=time" (the newest)
+        - holdout: a fifth of each user's items; "holdout:fraction=0.3"; "holdout:order=time": the newest
         - train-test-split: each interaction with probability 0.2; "train-test-split:fraction=0.1"
-        - temporal: the last fifth of all interactions, predicted from those before; "temporal:fraction=0.3"
+        - temporal: the last fifth of all interactions, predicted from those before;
+          "temporal:fraction=0.3"
         - rolling: the last tenths of all interactions, each predicted from those before it
         - published: the test half that came with the data (`held_out`)
     folds : int, optional
         Groups of users (half-profile), 5 when not given. Windows of rolling, 5 when not given and 9 at
         most. Else repetitions with other draws, 1 when not given.
     seed : int ≥ 0
-        The same seed gives the same folds, whatever the order of the input's rows (half-profile-file: the
-        same groups of users).
+        The same seed gives the same folds, whatever the order of the input's rows (half-profile-file:
+        the same groups of users).
 
     Examples
     --------
@@ -360,7 +361,7 @@ def _repetitions_without_time(data: Interactions) -> int:
 
 for _protocol in (
     Protocol(
-        "half-profile", "half of each profile of a group, at random", half_profile, 5,
+        "half-profile", "half of each profile of a group, at random", partial(half_profile, order="random"), 5,
         lambda data: data.n_users, grouped=True,
     ),
     Protocol(

@@ -85,7 +85,7 @@ class RankingScorer:
 def ranking_scorer(metric: str = "ndcg@10", seed: int = 0) -> RankingScorer:
     """Return a scorer for `cross_val_score` and `GridSearchCV` of rankers.
 
-    It hides half of each row, drawn at random with the seed (the same for every ranker), and predicts it.
+    Half of each row is hidden, drawn with the seed, and predicted.
 
     Parameters
     ----------

@@ -110,10 +110,12 @@ def _default_label(model: Any) -> str:
         return type(model).__name__
     default = type(model)()
     values = {field.name: getattr(model, field.name) for field in dataclasses.fields(model)}
-    changed = {key: value for key, value in values.items() if value is not getattr(default, key)}
+    plain = (bool, int, float, str, dict, type(None))
+    if not all(isinstance(value, plain) for value in values.values()):
+        return name  # rankers within a blend, say, are no text
     try:
-        return format_spec(name, {k: v for k, v in changed.items() if v != getattr(default, k)})
-    except (InputError, ValueError, TypeError):  # rankers within a blend and arrays are no text
+        return format_spec(name, {k: v for k, v in values.items() if v != getattr(default, k)})
+    except InputError:
         return name
 
 

@@ -106,7 +106,7 @@ class Report:
     rows : DataFrame
         A row a fold and evaluated user: `user` (the id), `fold` (from 1), `profile length` (items in
         training), `popularity` (users who have a tested item in training, on average), and what is known
-        of the user.
+        of the user; the index is the user's number.
     values : DataFrame
         For each of `rows` the values, in columns (model, metric); of a metric with one value a fold it
         is repeated.
@@ -161,8 +161,9 @@ class Report:
     def frame(self, kind: str = "pandas") -> Any:
         """Return a row a model and metric, as a frame of "pandas", "polars" or "pyarrow".
 
-        `mean` and `std` are over folds (NaN for a single fold), `low` and `high` the mean's 95% bootstrap
-        interval over users (NaN for a metric with one value a fold), `users` those with a value.
+        `mean` and `std` are over folds (NaN for a single fold), `low` and `high` the mean's 95%
+        bootstrap interval over users (NaN for a metric with one value a fold), `users` those with a
+        value.
         """
         low, high = self.intervals()
         rows = [
@@ -177,17 +178,17 @@ class Report:
         return frames.make({key: [row[key] for row in rows] for key in rows[0]}, kind)
 
     def user_values(self) -> pd.DataFrame:
-        """Return the long table: a row a model, fold, user and metric, with what is known of the user."""
+        """Return the long table: a row a model, fold, user and metric, with the columns of `rows`."""
         parts = [
-            self.rows.assign(model=model, metric=metric, value=self.values[model, metric])
+            self.rows.assign(model=model, metric=metric, value=self.values[model, metric].to_numpy())
             for model, metric in self.values
         ]
         return pd.concat(parts, ignore_index=True)
 
     def intervals(self) -> tuple[Intervals, Intervals]:
         """Return the low and high ends of the 95% intervals of the means, by model and metric."""
-        users = pd.factorize(self.rows["user"])[0]
-        return self._intervals(self.values.to_numpy(), users, self.rows["fold"].to_numpy())
+        users, folds = self.rows.index.to_numpy(), self.rows["fold"].to_numpy()
+        return self._intervals(self.values.to_numpy(), users, folds)
 
     def by(self, attribute: str) -> pd.DataFrame:
         """Return means and intervals of groups of the evaluated users.
@@ -208,8 +209,7 @@ class Report:
         out = []
         for group in groups.cat.categories:
             inside = (groups == group).to_numpy()
-            users = pd.factorize(table["user"][inside])[0]
-            values = self.values[inside]
+            users, values = table.index[inside].to_numpy(), self.values[inside]
             low, high = self._intervals(values.to_numpy(), users, np.zeros(len(users)))
             out += [
                 {
@@ -401,8 +401,8 @@ def _grouped(column: pd.Series) -> pd.Series:
 
 
 def _range(low: float, high: float) -> str:
-    low_text, high_text = (f"{end:,.0f}" if float(end).is_integer() else f"{end:.4g}" for end in (low, high))
-    return low_text if low == high else f"{low_text}–{high_text}"
+    texts = [f"{end:,.0f}" if float(end).is_integer() else f"{end:.4g}" for end in (low, high)]
+    return "–".join(dict.fromkeys(texts))
 
 
 def _texts(what: str, ids: Any) -> list[str]:

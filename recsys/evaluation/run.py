@@ -95,8 +95,8 @@ def evaluate(
     Returns
     -------
     Report
-        A model that fails beside others is left out, and `Report.failed` says why. If Ctrl-C ends it after
-        something was measured, `EvaluationInterrupted` is raised, whose `report` has that.
+        A model that fails beside others is left out, and `Report.failed` says why. If Ctrl-C ends it
+        after something was measured, `EvaluationInterrupted` is raised, whose `report` has that.
 
     Examples
     --------
@@ -166,7 +166,7 @@ def evaluate(
         items=data.n_items,
         interactions=len(data.users),
         results=results,
-        comparisons=_comparisons([r.model for r in results], parsed, values, rows["user"], seed),
+        comparisons=_comparisons([r.model for r in results], parsed, values, rows.index, seed),
         definitions={name: metric.definition for metric, _, name in parsed},
         better={name: metric.better for metric, _, name in parsed},
         notes=notes,
@@ -368,11 +368,12 @@ def _rows(data: Interactions, folds: Sequence[Fold], numbers: Sequence[int]) -> 
             "fold": np.repeat(np.array(numbers) + 1, [len(fold.users) for fold in folds]),
             "profile length": np.concatenate([np.diff(f.train.indptr)[f.users] for f in folds]),
             "popularity": np.concatenate(popularity),
-        }
+        },
+        index=users,
     )
     if data.user_features is not None:
-        known = data.user_features.iloc[users].reset_index(drop=True)
-        rows = rows.join(known[[name for name in known if name not in rows]])
+        known = data.user_features.iloc[users].set_axis(users)
+        rows = pd.concat([rows, known[[name for name in known if name not in rows]]], axis=1)
     return rows
 
 
@@ -390,14 +391,14 @@ def _protocol_notes(
     if data.held_out is not None and way.name != PUBLISHED:
         notes.append("The test half that the data come with is not used.")
     if notes:
-        tests = np.concatenate([fold.test[fold.users].indices for fold in folds])
-        unseen = sum(
-            int((np.bincount(f.train.indices, minlength=data.n_items)[f.test[f.users].indices] == 0).sum())
-            for f in folds
-        )
+        tests = unseen = 0
+        for fold in folds:
+            tested = fold.test[fold.users].indices
+            tests += len(tested)
+            unseen += len(tested) - int(np.isin(tested, fold.train.indices).sum())
         if unseen:
             notes.append(
-                f"Items without training interactions are ranked, too; of {len(tests):,} test items "
+                f"Items without training interactions are ranked, too; of {tests:,} test items "
                 f"{unseen:,} are such."
             )
     for number, what in (
@@ -413,17 +414,16 @@ def _comparisons(
     labels: list[str],
     parsed: list[ParsedMetric],
     values: pd.DataFrame,
-    users: pd.Series,
+    users: pd.Index,
     seed: int,
 ) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     found: list[Comparison] = []
-    who = pd.factorize(users)[0]
     for metric, _, name in parsed:
         if not metric.per_user:
             continue
         columns = [values[label, name].to_numpy() for label in labels]
-        for i, j, comparison in compare_all(columns, seed, who):
+        for i, j, comparison in compare_all(columns, seed, users.to_numpy()):
             found.append(comparison)
             rows.append(
                 {"metric": name, "first": labels[i], "second": labels[j], "better": metric.better}

@@ -204,9 +204,9 @@ def _decimal(value: float) -> str:
 def decision(comparisons: list[dict[str, Any]]) -> str:
     """Return which model to use, and on which metrics it is better than which others, with no full stop.
 
-    The model is the one with the most comparisons in which it is better, less those in which it is worse,
-    over all metrics that have a direction; of equal ones, the one with the better mean more often. ""
-    where nothing was compared.
+    The model is the one with the most comparisons in which it is better, less those in which it is
+    worse, over all metrics that have a direction; of equal ones, the one with the better mean more
+    often. "" where nothing was compared.
 
     Examples
     --------

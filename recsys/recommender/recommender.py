@@ -21,13 +21,11 @@ from recsys import errors
 from recsys.data import Interactions
 from recsys.data.columns import Columns
 from recsys.data.events import Changes
-from recsys.engines import Engine
 from recsys.errors import InputError, counted
 from recsys.rankers import ModelPackage, Ranker, fit_package
 from recsys.rankers.catalogue import fit_notes
 from recsys.rankers.registry import ranker_of
 from recsys.recommender import updates
-from recsys.recommender.all_users import plain_options, write_all_users
 from recsys.recommender.answers import Rules, Why
 from recsys.recommender.databases import write_table
 from recsys.recommender.explained import explained, list_rules, word_of
@@ -35,14 +33,13 @@ from recsys.recommender.filters import candidates, left_out, merchandising
 from recsys.recommender.fitted import Fitted, of_matrix, of_one_state, one_at_a_time
 from recsys.recommender.ids import id_list, one_id
 from recsys.recommender.list_rows import ListRows, Row
-from recsys.recommender.lists import MODEL, POPULAR, STEP, USERS, ListRequest, Lists
+from recsys.recommender.lists import MODEL, POPULAR, ListRequest, Lists
 from recsys.recommender.model_rules import FIRST, ModelRule, model_rule
 from recsys.reranking import Merchandising
 from recsys.reranking import similar as similar_items
 from recsys.utils import frames
-from recsys.utils.files import is_folder
 from recsys.utils.model_file import Target
-from recsys.utils.progress import QUIET, bar, listening, report
+from recsys.utils.progress import QUIET, bar, listening
 from recsys.utils.rows import arrow_batch, arrow_schema, write_rows
 from recsys.utils.validation import check_choice, check_flag, check_integer, check_real, clean_matrix
 
@@ -395,24 +392,18 @@ class Recommender(Generic[Table]):
         as_of: float | str | None = None,
         why: bool = False,
         raw: bool = False,
-        engine: str | Engine = "local",
-        workers: int | None = None,
-        threads: int | None = None,
-        block: int | None = None,
         table: str | None = None,
         stream: bool = False,
         show_progress: bool = False,
     ) -> Any:
-        """Make the lists of all users, and write them to a file or a folder a block of users at a time.
+        """Make the lists of all users, and write them to a file a block of users at a time.
 
         Parameters
         ----------
         path : path, optional
             Ending in .parquet, .json, .jsonl (an object a line) or .csv: a file, there whole or not at
-            all. With `table`, an SQLAlchemy URL or Engine. Ending in a slash or in
-            nothing, or a folder that is there: a folder, of one Parquet file a block. The same
-            call resumes a run that was stopped, and keeps the parts that are there. A table is returned
-            when not given.
+            all. With `table`, an SQLAlchemy URL or Engine. A table is
+            returned when not given.
         n, items, exclude, dislikes, diversity, filters, filter_liked, pinned, boosts, at_most : optional
             As in `recommend`; `items` are the same for all users.
         fair, as_of, why
@@ -420,16 +411,6 @@ class Recommender(Generic[Table]):
         raw : bool
             Whether text in CSV that a spreadsheet would run as a formula (it begins with =, +, - or @)
             stays as it is; it gets an apostrophe otherwise.
-        engine : str or Engine
-            Where the parts of a folder are made, as `recsys.engines.engine` takes it: "local", this
-            process; "local=2", two of its own; "dask" or "ray", also with "=ADDRESS". Workers map one
-            file: the model is written to the folder for as long as they need it. It pays from minutes of
-            work on.
-        workers, threads : int ≥ 1, optional
-            How many workers to start; threads of each, 1 where they are processes.
-        block : int ≥ 1, optional
-            Users a part of a folder, 4,096 when not given. Parts equal a file to the bit where it is a
-            multiple of that.
         table : str, optional
             Of the database `path`, whose rows of these users are replaced, a block in a transaction, and
             whose others stay; made if it is absent, with user and rank for its key.
@@ -446,9 +427,7 @@ class Recommender(Generic[Table]):
         Raises
         ------
         InputError
-            As `recommend`; if the file or folder cannot be written, or the folder holds parts of another
-            model or of lists made in another way; if the engine is not installed or not reached, or its
-            workers ended, of which the parts that are written stay.
+            As `recommend`; if the file cannot be written.
         DatabaseError
             If the database cannot be written.
         """
@@ -462,22 +441,7 @@ class Recommender(Generic[Table]):
             raise InputError("stream=True returns the lists: leave out path and table")
         if table is None and path is not None and not isinstance(path, (str, os.PathLike)):
             raise InputError(f"path must name a file, not {type(path).__name__}")
-        if table is None and path is not None and (is_folder(path) or not Path(path).suffix):
-            options = plain_options(
-                n, items, exclude, dislikes, diversity, filters, as_of, why, filter_liked=filter_liked,
-                pinned=pinned, boosts=boosts, at_most=at_most, fair=fair,
-            )  # fmt: skip
-            return write_all_users(
-                path, self.package, options, on=engine, workers=workers, threads=threads,
-                block=USERS if block is None else block,
-                progress=lambda there, total: report(STEP, there, total),
-            ).folder  # fmt: skip
         why = check_flag("why", why)
-        here = isinstance(engine, str) and engine == "local"
-        if not here or any(one is not None for one in (workers, threads, block)):
-            raise InputError(
-                "engine, workers, threads and block are for a folder: end the path in a slash"
-            )
         lists = self._lists(
             ListRequest.of_users(self.package, None, as_of), n, items, exclude, dislikes, diversity,
             filters, filter_liked, merchandising(self.package, pinned, boosts, at_most, fair),

@@ -41,8 +41,8 @@ def run_tasks(
 ) -> Iterator[Result]:
     """Yield task(unit) of each unit: in order in this process, else as soon as each is done.
 
-    With several jobs the units begin in their order, each in a process of joblib's backend (loky, or what
-    `joblib.parallel_config` names), with one thread. Arrays of a megabyte and more are shared by
+    With several jobs the units begin in their order, each in a process of joblib's backend (loky, or
+    what `joblib.parallel_config` names), with one thread. Arrays of a megabyte and more are shared by
     memory-mapped files.
     """
     if n_jobs == 1:

@@ -3,15 +3,15 @@
 import dataclasses
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recsys import InputError, list_rankers, make_ranker
-from recsys.data import PROTOCOLS, find_protocol, split
-from recsys.evaluation.metrics import METRICS, ListContext, Measurement, parse_metric
+from recsys.data import PROTOCOLS, Fold, find_protocol, split
+from recsys.evaluation import measuring
+from recsys.evaluation.metrics import METRICS, parse_metric
 from recsys.kernels import list_kernels, make_kernel
 from tests.contract.test_rankers import FAST
 from tests.reference import kernels, metrics, rankers, registry, splits
@@ -51,22 +51,26 @@ def test_kernels(name):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", METRICS.names())
-def test_metrics(name):
+def test_metrics(name, monkeypatch):
     rng = np.random.default_rng(1)
     scores = rng.integers(0, 4, (20, 7)).astype(np.float32)
     part = rng.integers(0, 3, (20, 7))
     train, test = (part == 0) * 1.0, (part == 1) * 1.0
     cuts = (1, 3, 10) if METRICS.get(name).cutoff else (0,)
     asked = [parse_metric(f"{name}@{k}" if k else name) for k in cuts]
-    films = pd.DataFrame({"genres": ["|".join(metrics.genres(j)) or None for j in range(7)]})
-    context = ListContext(sp.csr_matrix(train), sp.csr_matrix(test), item_features=films)
-    measured = Measurement(asked, context)
-    for rows in (slice(0, 9), slice(9, 20)):  # in blocks, as a run does
-        measured.add(scores[rows], sp.csr_matrix(train[rows]), sp.csr_matrix(test[rows]))
+    class Fitted:
+        def fit(self, likes):
+            pass
+
+        def scores(self, users, rows):
+            return scores[users]
+
+    fold = Fold(*(sp.csr_matrix(part, dtype=np.float32) for part in (train, test)), np.arange(20), 0)
+    monkeypatch.setattr(measuring, "BLOCK_BYTES", 4 * 7 * 9)  # nine users a block
+    measured = measuring.measure(Fitted(), fold, asked).values
     for k, (_, _, called) in zip(cuts, asked, strict=True):
         expected = np.broadcast_to(registry.METRICS.get(name)(scores, train, test, k), 20)
-        found = measured.values()[called]
-        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(measured[called], expected, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.thorough
@@ -75,12 +79,10 @@ def test_metrics(name):
 @pytest.mark.parametrize("name", sorted({*PROTOCOLS.names(), *registry.PROTOCOLS.names()}))
 def test_protocols(name, data, seed, folds):
     protocol, twin = find_protocol(name), registry.PROTOCOLS.get(name)
-    if "users=2" in name and data.n_users < 2:
-        return
     folds = min(max(folds, 2) if protocol.grouped else folds, protocol.most_folds(data))
-    without = protocol.comes_with_data and data.held_out is None
-    if protocol.needs_time and data.time is None or protocol.grouped and data.n_users < 2 or without:
-        with pytest.raises(InputError, match="needs times|needs a test half|folds must be from 2"):
+    without = name == "published" and data.held_out is None
+    if protocol.times == "needed" and data.time is None or protocol.grouped and data.n_users < 2 or without:
+        with pytest.raises(InputError, match="needs times|no test half|folds must be"):
             split(data, name, folds=folds, seed=seed)
         return
     times = data.time if data.time is not None else [None] * len(data.users)
@@ -89,7 +91,7 @@ def test_protocols(name, data, seed, folds):
         (users.index(u), items.index(i), time)
         for u, i, time in zip(data.user_ids[data.users], data.item_ids[data.items], times, strict=True)
     ]
-    known = {"held_out": data.held_out} if protocol.comes_with_data else {}
+    known = {"held_out": data.held_out} if name == "published" else {}
     expected = list(twin(rows, data.n_users, folds, np.random.default_rng(seed), **known))
     if not expected:
         with pytest.raises(InputError, match="finds nothing before the first window"):

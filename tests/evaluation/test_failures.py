@@ -7,9 +7,8 @@ import pytest
 
 from recsys import FitError, InputError, make_ranker
 from recsys.cli import call
-from recsys.data import split
 from recsys.datasets import planted_catalogue
-from recsys.evaluation import evaluate, learning_curve
+from recsys.evaluation import evaluate
 from recsys.tuning import tune
 
 DATA = planted_catalogue(40, 20, mean_length=8, seed=2).interactions
@@ -22,8 +21,8 @@ class Failing:
         self.error, self.fold, self.when = error, fold, when
 
     def fit(self, user_items):
-        Failing.fits += 1  # of 2, the first fold is measured as the second of a model is fitted
-        if self.when == "fit" and Failing.fits > self.fold + 1:  # the first fit compiles
+        Failing.fits += 1
+        if self.when == "fit" and Failing.fits > self.fold:
             raise self.error
         self.shape = user_items.shape
 
@@ -60,12 +59,12 @@ def test_the_rest_of_a_comparison_stands(error, fold, when):
         assert (one.model, one.metrics) == (other.model, other.metrics)
     told = found.as_dict()
     assert told["failed"] == {"bad": reason} and json.dumps(told)
-    assert "bad could not be evaluated" in found.html()
+    assert "bad could not be evaluated" in found._repr_html_()
 
 
 def test_of_a_model_that_failed_no_other_fold_is_fitted():
     report(("popularity", make_ranker("popularity")), ("bad", Failing(MemoryError())))
-    assert Failing.fits == 2  # to compile, and in the first fold
+    assert Failing.fits == 1
 
 
 def test_where_all_fail_one_error_lists_them():
@@ -99,7 +98,7 @@ def test_workers_leave_a_model_out_alike():
         "cf-komd": make_ranker("cf-komd", kernel="mc", degree=500),
     }
     here = evaluate(DATA, models, folds=2, metrics=["auc"])
-    there = evaluate(DATA, models, folds=2, metrics=["auc"], engine="local", workers=2)
+    there = evaluate(DATA, models, folds=2, metrics=["auc"], n_jobs=2)
     assert here.failed == there.failed and list(here.failed) == ["cf-komd"]
 
 
@@ -119,39 +118,6 @@ def test_the_command_prints_what_failed_and_goes_on(capsys, tmp_path, monkeypatc
     assert call([*command, "--model", "ease", "--model", "ease:regularization=5"]) == 2
     said = " ".join(capsys.readouterr().err.split())
     assert "no model could be evaluated: ease: LinAlgError: SVD did not converge; ease:regul" in said
-
-
-# ---- learning curves
-
-
-@pytest.mark.parametrize("error", ERRORS)
-def test_the_rest_of_a_learning_curve_stands(error):
-    class FailsOnLess:
-        """A model that fails where it is fitted on less than there is."""
-
-        def fit(self, user_items):
-            if user_items.nnz < 0.9 * most:
-                raise error
-            self.shape = user_items.shape
-
-        def scores(self, users, rows):
-            return np.zeros(rows.shape, np.float32)
-
-    most = min(fold.train.nnz for fold in split(DATA, folds=2))
-    options = {"shares": (0.5, 1.0), "metrics": ["auc", "coverage@5"], "folds": 2}
-    pair = {"popularity": make_ranker("popularity"), "ease": make_ranker("ease")}
-    expected = learning_curve(DATA, pair, **options)
-    told = []
-    models = {"bad": FailsOnLess()} | pair
-    found = learning_curve(DATA, models, progress=lambda *step: told.append(step), **options)
-    np.testing.assert_equal(found.rows, expected.rows)
-    assert list(found.failed) == ["bad"] and "\n" not in found.failed["bad"] and not expected.failed
-    assert {total for *_, total in told} == {12} and told[-1][1] == 12
-    with pytest.raises(type(error)):
-        learning_curve(DATA, {"bad": FailsOnLess()}, **options)
-    wanted = InputError if isinstance(error, InputError) else FitError
-    with pytest.raises(wanted, match="no model could be evaluated: bad: .*; worse: "):
-        learning_curve(DATA, {"bad": FailsOnLess(), "worse": FailsOnLess()}, **options)
 
 
 # ---- trials

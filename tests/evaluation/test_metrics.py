@@ -1,8 +1,7 @@
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import ndcg_score, roc_auc_score
 
@@ -58,64 +57,27 @@ def test_equals_the_mean_over_all_orders(name, case):
     np.testing.assert_allclose(FUNCTIONS[name](scores, train, test, k), expected, rtol=1e-12)
 
 
-SET_FUNCTIONS = {
+LIST_FUNCTIONS = {
     "novelty": M.novelty,
     "arp": M.average_popularity,
-    "popularity-lift": M.popularity_lift,
     "diversity": M.diversity,
     "serendipity": M.serendipity,
+    "gini": M.gini,
+    "coverage": M.coverage,
 }
-
-
-# For the third user items 0, 1 and 4 are tied and two of them are drawn, where 0 and 1 are alike.
-TWO_OF_THREE = (
-    np.zeros((3, 5), np.float32),
-    csr([{0, 1}, {0, 1}, {2, 3}], 5),
-    csr([{2}, {2}, {0}], 5),
-    2,
-)
 
 
 @pytest.mark.thorough
 @settings(max_examples=60, deadline=None)
 @given(cases())
-@example(TWO_OF_THREE)
-@pytest.mark.parametrize("name", SET_FUNCTIONS)
-def test_metrics_of_sets_equal_the_mean_over_all_orders(name, case):
+@pytest.mark.parametrize("name", LIST_FUNCTIONS)
+def test_metrics_of_lists_equal_their_definitions(name, case):
     scores, train, test, k = case
     dense = [matrix.toarray().astype(float) for matrix in (train, test)]
     expected = registry.METRICS.get(name)(scores, *dense, k)
-    first = M.FirstItems.of_scores(scores, train, k)
-    found = SET_FUNCTIONS[name](first, M.ListContext(train, test))
+    ids = np.array([[*found, *[-1] * k][:k] for found in reference.lists(scores, dense[0], k)])
+    found = LIST_FUNCTIONS[name](ids, M.ListContext(train, test))
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
-    assert (first.size == np.minimum(k, (dense[0] == 0).sum(axis=1))).all()
-    # lists that are given have no ties: the same as scores that have none
-    ranks = np.argsort(np.argsort(scores, axis=1, kind="stable"), axis=1).astype(np.float32)
-    strict = registry.METRICS.get(name)(ranks, *dense, k)
-    ids = [
-        [*sorted(set(range(len(s))) - set(np.flatnonzero(a)), key=lambda j, s=s: -s[j]), *[-1] * k][:k]
-        for s, a in zip(ranks, dense[0], strict=True)
-    ]
-    context = M.ListContext(train, test)
-    np.testing.assert_allclose(
-        SET_FUNCTIONS[name](np.array(ids), context), strict, rtol=1e-10, atol=1e-12
-    )
-
-
-@settings(max_examples=60, deadline=None)
-@given(cases(), st.sampled_from([0.01, 0.3]))
-def test_gini_and_calibration_equal_their_definitions(case, alpha):
-    scores, train, test, k = case
-    items = train.shape[1]
-    lists = reference.lists(scores, train.toarray(), k)
-    ids = np.array([[*found, *[-1] * k][:k] for found in lists])
-    films = pd.DataFrame({"x": ["|".join(reference.genres(j)) or None for j in range(items)]})
-    context = M.ListContext(train, item_features=films)
-    np.testing.assert_allclose(M.gini(ids, context), reference.gini(lists, items), atol=1e-12)
-    expected = [
-        reference.calibration(found, set(train[u].indices), alpha) for u, found in enumerate(lists)
-    ]
-    np.testing.assert_allclose(M.calibration(ids, context, "x", alpha), expected, atol=1e-12)
 
 
 def test_gini_is_between_even_and_one_for_all():
@@ -126,14 +88,13 @@ def test_gini_is_between_even_and_one_for_all():
 
 
 def test_many_users_are_measured_as_a_few_at_a_time(monkeypatch):
-    from recsys.evaluation.metrics import similarity
+    from recsys.evaluation.metrics import lists
 
-    rng = np.random.default_rng(0)
-    scores, train, test = random_lists(rng, 40, 30, 5)
-    context, first = M.ListContext(train, test), M.FirstItems.of_scores(scores, train, 5)
-    whole = [metric(first, context) for metric in (M.diversity, M.serendipity)]
-    monkeypatch.setattr(similarity, "ROWS", 7)
-    parts = [metric(first, context) for metric in (M.diversity, M.serendipity)]
+    scores, train, test = random_lists(np.random.default_rng(0), 40, 30, 5)
+    context, ids = M.ListContext(train, test), np.argsort(-scores, axis=1)[:, :5]
+    whole = [metric(ids, context) for metric in (M.diversity, M.serendipity)]
+    monkeypatch.setattr(lists, "ROWS", 7)
+    parts = [metric(ids, context) for metric in (M.diversity, M.serendipity)]
     np.testing.assert_allclose(parts, whole)
 
 
@@ -144,27 +105,12 @@ def test_many_users_are_measured_as_a_few_at_a_time(monkeypatch):
         (lambda c: M.novelty([[9]], c), "within −1…3"),
         (lambda c: M.novelty([[0.5]], c), "must be integers"),
         (lambda c: M.serendipity([[0], [1]], c), "needs test items"),
-        (lambda c: M.popularity_lift([[0]], M.ListContext(c.train, users=[0, 1])), "1 lists are given for 2 users"),
-        (lambda c: M.calibration([[0], [1]], c), "calibration needs a table of items"),
+        (lambda c: M.novelty([[0]], M.ListContext(c.train, users=[0, 1])), "give one list a user"),
     ],
 )  # fmt: skip
 def test_what_metrics_of_lists_refuse(call, text):
     with pytest.raises(InputError, match=text):
         call(M.ListContext(sp.csr_matrix(np.eye(2, 4))))
-
-
-@pytest.mark.parametrize(
-    ("text", "name"), [("calibration", "calibration@10"), ("calibration:year@5", "calibration:year@5")]
-)
-def test_a_metric_of_a_feature_is_named_with_it(text, name):
-    metric, _, called = M.parse_metric(text)
-    assert called == name and metric.feature == (None if "year" not in text else "year")
-
-
-@pytest.mark.parametrize("text", ["ndcg:genres", "calibration:@5", "auc:x"])
-def test_features_are_for_metrics_that_take_one(text):
-    with pytest.raises(InputError, match="takes no feature|name a column after"):
-        M.parse_metric(text)
 
 
 def random_lists(rng, users, items, levels):

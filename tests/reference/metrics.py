@@ -96,40 +96,12 @@ def gini_of(scores, train, test, k):
     return gini(lists(scores, train, k), train.shape[1])
 
 
-@METRICS.add("calibration")
-def calibration_of(scores, train, test, k):
-    rows = zip(lists(scores, train, k), train, strict=True)
-    return [calibration(ids, set(np.flatnonzero(a))) for ids, a in rows]
-
-
 def gini(lists, n_items):
     """Half the mean difference of two items' counts, over their mean."""
     counts = [sum(j in ids for ids in lists) for j in range(n_items)]
     if not sum(counts):
         return np.nan
     return np.mean([abs(a - b) for a in counts for b in counts]) / 2 / np.mean(counts)
-
-
-def genres(item):
-    """Genres of items made up for tests; item 3 has none."""
-    return {0: ["war"], 1: ["war", "love"], 2: ["love"], 3: []}.get(
-        item, ["love", "war", "joy"][: item % 4]
-    )
-
-
-def calibration(ids, profile, alpha=0.01):
-    def shares(items):
-        told = [dict.fromkeys(genres(j), 1 / len(genres(j))) for j in items if genres(j)]
-        total = {}
-        for one in told:
-            for genre, share in one.items():
-                total[genre] = total.get(genre, 0) + share / len(told)
-        return total
-
-    p, q = shares(profile), shares(ids)
-    if not p:
-        return np.nan
-    return sum(s * np.log(s / ((1 - alpha) * q.get(g, 0) + alpha * s)) for g, s in p.items())
 
 
 def cosine(train, i, j):
@@ -139,11 +111,6 @@ def cosine(train, i, j):
 
 def arp(ids, train, user, test):
     return np.mean([train[:, j].sum() for j in ids]) if len(ids) else np.nan
-
-
-def lift(ids, train, user, test):
-    own = np.flatnonzero(train[user])
-    return arp(ids, train, user, test) / arp(own, train, user, test) - 1 if len(own) else np.nan
 
 
 def rarity(ids, train, user, test):
@@ -163,26 +130,14 @@ def serendipity(ids, train, user, test):
     return np.mean([test[user, j] * (1 - like[j]) for j in ids]) if len(ids) else 0.0
 
 
-def of_sets(measure):
-    """The mean over all orders of tied items; only the first k count."""
-
+def of_lists(measure):
     def twin(scores, train, test, k):
-        out = []
-        for u in range(len(scores)):
-            candidates = [j for j in range(train.shape[1]) if not train[u, j]]
-            values = [measure(order[:k], train, u, test) for order in orders(scores[u], candidates)]
-            out.append(np.mean(values))
-        return out
+        return [measure(ids, train, u, test) for u, ids in enumerate(lists(scores, train, k))]
 
     return twin
 
 
-SETS = {
-    "novelty": rarity,
-    "arp": arp,
-    "popularity-lift": lift,
-    "diversity": diversity,
-    "serendipity": serendipity,
-}
-for _name, _measure in SETS.items():
-    METRICS.add(_name)(of_sets(_measure))
+for _name, _measure in (
+    ("novelty", rarity), ("arp", arp), ("diversity", diversity), ("serendipity", serendipity),
+):  # fmt: skip
+    METRICS.add(_name)(of_lists(_measure))

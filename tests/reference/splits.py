@@ -70,26 +70,24 @@ def holdout(rows, n_users, folds, rng):
         yield fold(rows, held, range(n_users))
 
 
-def last(k, timed=True, kept=1):
+def last(k):
     def twin(rows, n_users, folds, rng):
         for _ in range(folds):
-            yield fold(rows, of_last(rows, rng, k, timed, kept), range(n_users))
+            yield fold(rows, of_last(rows, rng, k), range(n_users))
 
     return twin
 
 
-def of_last(rows, rng, k, timed=True, kept=1):
-    """Each user's last k items, of users who keep so many; in a drawn order where there are no times."""
+def of_last(rows, rng, k):
+    """Each user's last k items, of users who have more; in a drawn order where there are no times."""
     drawn, held = numbers(rows, rng), set()
     for user, profile in profiles(rows).items():
-        if len(profile) >= k + kept:
-            late = [(time or 0.0 if timed else 0.0, drawn[user, item], item) for item, time in profile]
+        if len(profile) > k:
+            late = [(time or 0.0, drawn[user, item], item) for item, time in profile]
             held |= {(user, item) for _, _, item in sorted(late)[-k:]}
     return held
 
 
-PROTOCOLS.add("next-2:items=random")(last(2, timed=False))
-PROTOCOLS.add("next-2:items=random:kept=2")(last(2, timed=False, kept=2))
 
 
 def fraction(rows, rng, share):
@@ -138,58 +136,14 @@ PROTOCOLS.add("train-test-split")(each(0.2))
 PROTOCOLS.add("train-test-split:fraction=0.5")(each(0.5))
 
 
-@PROTOCOLS.add("crossfold-records")
-def crossfold_records(rows, n_users, folds, rng):
-    drawn = numbers(rows, rng)
-    in_order = sorted(drawn, key=drawn.get)
-    for number in range(folds):
-        yield with_cold(rows, set(in_order[number :: folds if folds > 1 else 5]), range(n_users))
-
-
-@PROTOCOLS.add("crossfold-records:records=3")
-def samples_of_records(rows, n_users, folds, rng):
-    drawn = numbers(rows, rng)
-    in_order = sorted(drawn, key=drawn.get)
-    for number in range(folds):
-        yield with_cold(rows, set(in_order[3 * number : 3 * number + 3]), range(n_users))
-
-
-@PROTOCOLS.add("holdout:items=last")
+@PROTOCOLS.add("holdout:order=time")
 def newest_fifth(rows, n_users, folds, rng):
     yield with_cold(rows, last_fraction(rows, rng, lambda n: n // 5), range(n_users))
 
 
-@PROTOCOLS.add("holdout:items=last:fraction=0.5")
+@PROTOCOLS.add("holdout:order=time,fraction=0.5")
 def newest_half(rows, n_users, folds, rng):
     yield with_cold(rows, last_fraction(rows, rng, lambda n: round(0.5 * n)), range(n_users))
-
-
-def of_users(groups, held):
-    """Users in disjoint groups, one of which is tested a fold; groups from users, folds and draws."""
-
-    def twin(rows, n_users, folds, rng):
-        for users in groups(rng.permutation(n_users).tolist(), folds):
-            found = {(u, i) for u, i in held(rows, rng) if u in users}
-            yield with_cold(rows, found, users)
-
-    return twin
-
-
-def dealt(users, folds):
-    return [users[number::folds] for number in range(folds)]
-
-
-def twos(users, folds):
-    return [users[2 * number : 2 * number + 2] for number in range(folds)]
-
-
-PROTOCOLS.add("next-2:users=groups")(of_users(dealt, lambda rows, rng: of_last(rows, rng, 2)))
-PROTOCOLS.add("next-2:items=random:users=2")(
-    of_users(twos, lambda rows, rng: of_last(rows, rng, 2, timed=False))
-)
-PROTOCOLS.add("holdout:fraction=0.3:users=groups")(
-    of_users(dealt, lambda rows, rng: fraction(rows, rng, 0.3))
-)
 
 
 @PROTOCOLS.add("published")

@@ -1,7 +1,14 @@
 """Metrics of rankings and of lists, by name and as functions."""
 
 from recsys.evaluation.metrics.base import METRICS, TIES, ListContext, Metric, parse_metric
-from recsys.evaluation.metrics.lists import average_popularity, coverage, diversity, gini, novelty, serendipity
+from recsys.evaluation.metrics.lists import (
+    average_popularity,
+    coverage,
+    diversity,
+    gini,
+    novelty,
+    serendipity,
+)
 from recsys.evaluation.metrics.ranking import (
     auc,
     average_precision,

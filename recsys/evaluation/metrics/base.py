@@ -76,9 +76,7 @@ class ListContext:
         """Return ranked ids, (lists, k), once each is an item or −1, and in a list once."""
         array, items = as_array("ranked ids", ranked), self.train.shape[1]
         if array.ndim != 2 or (array.size and array.dtype.kind not in "iu"):
-            raise InputError(
-                f"ranked ids must be integers, (users, k), not {array.shape} {array.dtype}"
-            )
+            raise InputError(f"ranked ids must be integers, (users, k), not {array.shape} {array.dtype}")
         if self.users is not None and len(array) != len(self.users):
             raise InputError(f"lists: {len(array)}, users: {len(self.users)}; give one list a user")
         array = array.astype(np.int64)
