@@ -126,13 +126,12 @@ def test_an_evaluation_draws_a_bar_where_it_is_asked_for(drawn):
     assert drawn[-1] == ("done", 1.0) and len(found.results) == 2
 
 
-@pytest.mark.parametrize("target", ["lists.csv", "parts/", None])
+@pytest.mark.parametrize("target", ["lists.csv", None])
 def test_lists_of_all_users_draw_a_bar_where_it_is_asked_for(drawn, monkeypatch, tmp_path, target):
     monkeypatch.setattr("recsys.recommender.lists.USERS", 100)
     monkeypatch.setattr("recsys.recommender.recommender.QUIET", 0.0)
     model = Recommender("popularity").fit(load_dataset("sample"))
     asked = {"path": None if target is None else f"{tmp_path}/{target}"}
-    asked |= {"block": 100} if target == "parts/" else {}
     model.recommend_all(**asked)
     assert not drawn
     again = {"path": None if target is None else f"{tmp_path}/again-{target}"}

@@ -66,7 +66,7 @@ def evaluate(
             report = run_evaluation(
                 found, models, protocol=protocol_for(protocol, test, found), folds=folds, metrics=names,
                 seed=seed, filter_liked=not keep_liked, n_jobs=jobs, budget=budget, progress=progress,
-                on_result=None if quiet else show,
+                on_result=None if quiet or len(models) == 1 else show,
             )  # fmt: skip
     except EvaluationInterrupted as error:
         report, stopped = error.report, str(error)

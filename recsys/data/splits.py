@@ -145,15 +145,11 @@ def find_protocol(name: str) -> Protocol:
     >>> find_protocol("holdout:fraction=0.3").folds
     1
     """
-    if not isinstance(name, str) or ":" not in name and not name.startswith("next"):
-        return PROTOCOLS.get(name)
+    if not isinstance(name, str):
+        return PROTOCOLS.get(name)  # which refuses it
     base, params = parse_spec(name)
-    if (match := NEXT.fullmatch(base)) is not None:
-        protocol = _next_items(int(match[1]))
-    elif base.startswith("next"):
-        raise InputError(f"unknown protocol {name!r}: next-K takes an integer of at least 1, as next-5")
-    else:
-        protocol = PROTOCOLS.get(base)
+    match = NEXT.fullmatch(base)
+    protocol = PROTOCOLS.get(base) if match is None else _next_items(int(match[1]))
     if not params:
         return protocol
     keywords = list(inspect.signature(protocol.divide).parameters)[3:]
@@ -361,8 +357,8 @@ def _repetitions_without_time(data: Interactions) -> int:
 
 for _protocol in (
     Protocol(
-        "half-profile", "half of each profile of a group, at random", partial(half_profile, order="random"), 5,
-        lambda data: data.n_users, grouped=True,
+        "half-profile", "half of each profile of a group, at random",
+        partial(half_profile, order="random"), 5, lambda data: data.n_users, grouped=True,
     ),
     Protocol(
         "half-profile-time", "the later half of each profile of a group",

@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 
 def count_jobs(n_jobs: int | None) -> int:
     """Return a number of processes: as given, or all processors for None and −1."""
-    if n_jobs is None or n_jobs == -1:
+    if n_jobs is None or (isinstance(n_jobs, int) and n_jobs == -1):
         import joblib  # late: one process does without it
 
         return int(joblib.cpu_count())

@@ -57,12 +57,12 @@ def test_notes_say_what_became_of_the_test_half(recsys, split):
     code, out, err = recsys("evaluate", "--test", "test.txt", *asked)
     assert code == 0, err
     for note in (
-        "test half: 2 pairs of 1 user, tested by the protocol published",
-        "test half: 1 user not among the interactions left out, with 1 pair",
-        "test half: 1 item that only it has: ranked, too",
+        "test half: pairs: 2, users: 1",
+        "test half: not among the interactions, left out: users 1, with pairs 1",
+        "test half: items that only it has, ranked, too: 1",
     ):
         assert f"note: train.txt: {note}" in err
-    assert "published, 1 fold" in out and "All interactions outside the test half train." in out
+    assert "published, folds: 1" in out and "All interactions outside the test half train." in out
 
 
 def test_a_search_knows_the_training_half_alone(recsys, split):
@@ -89,7 +89,7 @@ def test_a_search_knows_the_training_half_alone(recsys, split):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("--interactions", "train.txt", "--protocol", "published"), "needs a test half that came with"),
+        (("--interactions", "train.txt", "--protocol", "published"), "has no test half: give it with --test"),
         (
             ("--interactions", "train.txt", "--test", "test.txt", "--protocol", "temporal"),
             "protocol 'temporal' divides the data, and a test half says what is tested",

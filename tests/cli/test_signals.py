@@ -58,24 +58,6 @@ def test_a_signal_ends_a_command_after_it_has_cleaned_up(tmp_path, number, code)
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("number", "code"), ENDS)
-@pytest.mark.parametrize("busy", [False, True])
-def test_a_signal_ends_processes_and_leaves_nothing_of_theirs_behind(number, code, busy):
-    """The tracker of multiprocessing would tell of semaphores that nobody gave back."""
-    body = "from recsys.engines import engine\n    with engine('local=2') as one:\n        "
-    if busy:
-        body += "list(one.map(time.sleep, [0.0, 0.0])); "
-    body += "print('busy', flush=True); list(one.map(time.sleep, [60.0, 60.0]))"
-    child = start(body)
-    assert child.stdout.readline() == "busy\n"
-    time.sleep(0.3)
-    child.send_signal(number)
-    ended, err = end(child)
-    assert ended == code
-    assert "semaphore" not in err and len(err.splitlines()) <= 1, err
-
-
 MODELS = ["popularity", "ease", "als"]
 STOPS = """
 import os, signal, sys, time
@@ -90,7 +72,7 @@ def interrupted(*given, progress, **named):
         progress(step, done, total)
     return whole(*given, progress=heard, **named)
 command.run_evaluation = interrupted
-sys.argv[1:] = ["evaluate", "--dataset", "sample", "--folds", "2", *{arguments!r}]
+sys.argv[1:] = ["evaluate", "--dataset", "sample", "--folds", "2", "--quiet", *{arguments!r}]
 run()
 """
 
@@ -104,15 +86,14 @@ def stopped(tmp_path, step, *arguments):
 
 @pytest.mark.thorough
 def test_an_evaluation_that_is_interrupted_keeps_what_is_measured(tmp_path):
-    file, folder = tmp_path / "report.json", tmp_path / "run"
-    done = stopped(tmp_path, "als, fold 1", "--json", file, "--run", folder)
+    file = tmp_path / "report.json"
+    done = stopped(tmp_path, "als, fold 1", "--json", file)
     assert done.returncode == 130, done.stderr
-    assert done.stderr.splitlines()[-1] == "recsys: interrupted: als is not measured"
+    assert done.stderr.splitlines()[-1] == "recsys: interrupted: not measured: als"
     assert "Traceback" not in done.stderr and "ease" in done.stdout
     told = json.loads(file.read_text())
     assert [one["model"] for one in told["results"]] == MODELS[:2] and told["folds"] == 2
-    assert "interrupted: als is not measured" in told["notes"]
-    assert {one.name for one in folder.iterdir()} >= {"qrels.txt"} and len(list(folder.iterdir())) == 3
+    assert "interrupted: not measured: als" in told["notes"]
     whole = evaluate(load_dataset("sample"), MODELS[:2], folds=2)
     for one, other in zip(told["results"], whole.results, strict=True):
         assert {name: found["mean"] for name, found in one["metrics"].items()} == {
@@ -124,7 +105,7 @@ def test_an_evaluation_that_is_interrupted_keeps_what_is_measured(tmp_path):
 def test_of_a_first_model_that_is_interrupted_whole_folds_are_kept(tmp_path):
     done = stopped(tmp_path, "popularity, fold 2", "--json", "-")
     assert done.returncode == 130
-    expected = "recsys: interrupted: ease, als are not measured; 1 of 2 folds are measured"
+    expected = "recsys: interrupted: not measured: ease, als; folds: 1 of 2"
     assert done.stderr.splitlines() == [expected]
     told = json.loads(done.stdout)
     assert [one["model"] for one in told["results"]] == ["popularity"] and told["folds"] == 1

@@ -54,7 +54,7 @@ def test_the_sentence_of_a_liked_item_does_not_name_it_alone(model):
     assert liked <= set(found["item"])
 
 
-def test_histories_files_folders_and_moments_list_liked_items_too(model, tmp_path):
+def test_histories_files_and_moments_list_liked_items_too(model, tmp_path):
     history = [7, 9, 12]
     found = model.recommend_history(history, n=99, filter_liked=False)
     assert set(history) <= set(found["item"]) and len(found) == 25
@@ -62,9 +62,8 @@ def test_histories_files_folders_and_moments_list_liked_items_too(model, tmp_pat
     table = model.recommend_all(n=99, filter_liked=False)
     assert len(table) == 40 * 25
     model.recommend_all(tmp_path / "top.parquet", n=99, filter_liked=False)
-    model.recommend_all(f"{tmp_path}/top/", n=99, filter_liked=False)
-    file, folder = pq.read_table(tmp_path / "top.parquet"), pq.read_table(tmp_path / "top")
-    assert file.equals(folder) and file["item"].to_pylist() == table["item"].tolist()
+    file = pq.read_table(tmp_path / "top.parquet")
+    assert file["item"].to_pylist() == table["item"].tolist()
     day = ROWS.ts.iloc[150]
     assert len(model.recommend(117, n=99, as_of=day, filter_liked=False)) == 25
     varied = model.recommend(117, n=25, diversity=0.5, dislikes=[8], filter_liked=False)
@@ -73,17 +72,11 @@ def test_histories_files_folders_and_moments_list_liked_items_too(model, tmp_pat
     assert sorted(only["item"]) == history
 
 
-def test_a_folder_is_not_gone_on_with_by_another_choice(model, tmp_path):
-    model.recommend_all(f"{tmp_path}/top/", filter_liked=False)
-    with pytest.raises(InputError, match="filter_liked is false there, true here"):
-        model.recommend_all(f"{tmp_path}/top/")
-
-
 def test_what_is_neither_true_nor_false_is_refused(model, tmp_path):
     for ask in (
         lambda: model.recommend(117, filter_liked="no"),
         lambda: model.recommend_history([7], filter_liked=None),
-        lambda: model.recommend_all(f"{tmp_path}/top/", filter_liked=0),
+        lambda: model.recommend_all(filter_liked=0),
     ):
         with pytest.raises(InputError, match="^filter_liked must be True or False, not"):
             ask()
@@ -98,11 +91,7 @@ def test_the_command_line_keeps_liked_items(model, tmp_path, capsys):
     want = model.recommend(117, n=99, filter_liked=False)["item"].astype(str).tolist()
     assert [row["item_id"] for row in rows] == want
     assert call([*asked, str(tmp_path / "all.parquet"), "--all"]) == 0
-    assert call([*asked, f"{tmp_path}/top/", "--all"]) == 0
-    every = pq.read_table(tmp_path / "all.parquet")
-    assert every.num_rows == 40 * 25 and every.equals(pq.read_table(tmp_path / "top"))
-    assert call([*asked, f"{tmp_path}/work/", "--all", "--work", str(tmp_path)]) == 2
-    assert "lists of a work folder are made without --keep-liked" in capsys.readouterr().err
+    assert pq.read_table(tmp_path / "all.parquet").num_rows == 40 * 25
 
 
 def test_a_column_says_which_scores_are_counts_of_users(model, tmp_path):
@@ -123,9 +112,7 @@ def test_users_without_likes_have_scores_of_another_kind_too(kind, tmp_path):
     assert {u for u, source in zip(users, column, strict=True) if source == "popular"} == {117}
     assert set(column) == {"model", "popular"}
     model.recommend_all(tmp_path / "top.parquet", n=3)
-    model.recommend_all(f"{tmp_path}/top/", n=3, block=16)
-    file = pq.read_table(tmp_path / "top.parquet")
-    assert file["source"].to_pylist() == column and file.equals(pq.read_table(tmp_path / "top"))
+    assert pq.read_table(tmp_path / "top.parquet")["source"].to_pylist() == column
 
 
 def test_users_of_the_data_without_any_new_like_are_as_of_a_moment_popular_ones():
