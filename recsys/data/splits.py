@@ -179,7 +179,7 @@ def protocol_for(protocol: str | None, test: Any, data: Interactions | None = No
     ('half-profile', 'published')
     """
     if test is not None:
-        if protocol not in (None, PUBLISHED):
+        if protocol is not None and not (isinstance(protocol, str) and protocol == PUBLISHED):
             raise InputError(
                 f"protocol {protocol!r} divides the data, and a test half says what is tested: leave "
                 "one of them out"

@@ -175,7 +175,7 @@ def test_a_protocol_that_is_typed(no_runs):
     assert report.protocol == "next-3" and report.folds == 1
     at = open_page("compare", evaluate__protocol="next-x")
     assert (
-        "as in next-5" in at.error[0].value and next(b for b in at.button if b.label == "Run").disabled
+        "did you mean 'next-5'" in at.error[0].value and next(b for b in at.button if b.label == "Run").disabled
     )
 
 

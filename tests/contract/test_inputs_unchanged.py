@@ -265,7 +265,6 @@ def test_no_metric_changes_scores_or_matrices(tmp_path):
             "gini",
             "novelty",
             "serendipity",
-            "popularity_lift",
         )
     ]
     calls = [lambda S, A, B, ids, f=f: f(S, A, B) for f in rankings]

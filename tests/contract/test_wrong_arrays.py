@@ -90,7 +90,7 @@ TAKES |= {
 }
 TAKES |= {
     f"metrics.{name}": lambda a, name=name: getattr(metrics, name)(a, ListContext(R, R))
-    for name in ("average_popularity", "coverage", "gini", "novelty", "serendipity", "popularity_lift")
+    for name in ("average_popularity", "coverage", "gini", "novelty", "serendipity")
 }
 TAKES |= {f"kernel {name}": lambda a, name=name: make_kernel(name)(a) for name in list_kernels()}
 
@@ -182,7 +182,7 @@ def test_every_function_of_the_modules_is_tried():
     import recsys.optim.prox_power
 
     tried = {name.split(",")[0].removeprefix("metrics.") for name in TAKES}
-    others = {"calibration", "diversity", "feature_column", "parse_metric", "ranking_values"}
+    others = {"diversity", "parse_metric", "ranking_values"}
     for module in (recsys.multilinear, metrics, recsys.optim.prox, recsys.optim.prox_power):
         for name in module.__all__:
             if inspect.isfunction(getattr(module, name)):
