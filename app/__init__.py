@@ -1,1 +1,1 @@
-"""The Streamlit app: `streamlit run app/main.py`."""
+"""The Streamlit app."""

@@ -1,280 +1,131 @@
-"""Long work off the page: jobs on threads with progress and cancel, shared by all sessions."""
+"""Long work: one thread a page and session, with progress and Cancel, whose results are cached."""
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any
 
-import numpy as np
+import streamlit as st
+from streamlit import runtime
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from app.parts.text import escaped
 from recsys import InputError
 from recsys.utils.progress import listening
 
-CANCELLED = "cancelled"
-KEPT_SHARE = 0.2  # of the machine's memory, for finished results of all sessions
-ENTRY = 8_000  # bytes that a result of no arrays counts as: threads, texts and keys
-SPARED = 60.0  # seconds
-DEEPEST = 6  # levels of objects in which arrays are looked for
-
-Progress = Callable[[str, float, int], None]
+PATIENCE = 1.0  # seconds that a page waits before it shows progress
+ORPHANED = 15.0  # seconds that work goes on after the browser has closed the page
+Work = Callable[[], Any]
 
 
 class Cancelled(BaseException):
-    """Raised inside a job whose user pressed cancel. No `except Exception` on its way holds it up."""
+    """Raised inside the work when nobody waits for it. No `except Exception` catches it."""
 
 
 class Job:
-    """A function running on a thread of its own.
+    """Work on a thread of its own.
 
     Parameters
     ----------
+    key : hashable
     work : callable
-        Called as work(progress); progress(step, done, total) raises `Cancelled` when it shall stop.
-        What `recsys.utils.progress.report` says inside is heard, too.
-    text : str
-        What it does, as it is shown: "Fitting ease".
-    delay : float
-        Seconds to wait before it begins; a cancel ends them at once.
-
-    Attributes
-    ----------
-    step : str
-        Where it is.
-    done, total : int
-        Steps over, and steps there are; 0 of 0 while unknown.
-    error : str or None
-        One sentence, when it failed; "cancelled" as soon as it is cancelled.
-    result
-        What the work returned.
-    size : int
-        Bytes of the result's arrays.
-    used : float
-        When it was last asked for, on the clock of `time.monotonic`.
+    session : str
+        Of the browser page that waits for it.
+    done : list
+        Takes the result.
     """
 
-    def __init__(self, work: Callable[[Progress], Any], text: str = "", delay: float = 0.0) -> None:
-        self.text, self.step, self.done, self.total = text, "", 0.0, 0
-        self.error: str | None = None
-        self.result: Any = None
-        self.size = 0
-        self.began, self.ended = time.monotonic(), 0.0
-        self.used = self.began
-        self._first: tuple[float, float] | None = None  # when, and at which share, it first told
-        self._stop, self._over = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(work, delay), daemon=True)
-        self._thread.start()
+    def __init__(self, key: Hashable, work: Work, session: str, done: list[Any]) -> None:
+        self.key, self.work, self.session, self.done = key, work, session, done
+        self.step, self.share, self.error = "", 0.0, ""
+        self.began = self.seen = time.monotonic()
+        self.stop = False
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
 
-    def _run(self, work: Callable[[Progress], Any], delay: float) -> None:
-        result, error = None, None
+    def _run(self) -> None:
         try:
-            if self._stop.wait(delay):
-                raise Cancelled
             with listening(self._progress):
-                result = work(self._progress)
+                self.done.append(self.work())
         except Cancelled:
-            error = CANCELLED
-        except InputError as found:
-            error = str(found)
+            pass
+        except InputError as error:
+            self.error = str(error)
         except MemoryError:
-            error = "Out of memory: choose a smaller dataset or another model."
-        except Exception as found:  # noqa: BLE001 - a page shows one sentence, whatever happened
-            error = f"{type(found).__name__}: {found}"
-        if not self._stop.is_set():
-            self.result, self.error = result, error
-            self.size = size_of(result)
-        self.ended = time.monotonic()
-        self._over.set()
+            self.error = "Out of memory: choose a smaller dataset or another model."
+        except Exception as error:  # noqa: BLE001 - a page shows one line, whatever happened
+            self.error = f"{type(error).__name__}: {error}"
 
     def _progress(self, step: str, done: float, total: int) -> None:
-        if self._stop.is_set():
+        now = time.monotonic()
+        if not runtime.exists() or runtime.get_instance().is_active_session(self.session):
+            self.seen = now
+        if self.stop or now - self.seen > ORPHANED:
             raise Cancelled
-        self.step, self.done, self.total = step, done, total
-        if total and self._first is None:
-            self._first = (time.monotonic(), done / total)
-
-    @property
-    def over(self) -> bool:
-        """Whether there is nothing to wait for: it has ended, or was cancelled."""
-        return self._over.is_set() or self._stop.is_set()
+        self.step, self.share = step, min(done / total, 1.0) if total else 0.0
 
     @property
     def running(self) -> bool:
-        """Whether its thread still works, if only until it hears that it was cancelled."""
-        return not self._over.is_set()
+        """Whether the thread still works and was not told to stop."""
+        return self.thread.is_alive() and not self.stop
 
-    @property
-    def cancelled(self) -> bool:
-        """Whether it was cancelled."""
-        return self._stop.is_set()
-
-    @property
-    def share(self) -> float:
-        """How much of it is done, 0 to 1."""
-        return min(self.done / self.total, 1.0) if self.total else 0.0
-
-    @property
-    def seconds(self) -> float:
-        """For how long it has run."""
-        return (self.ended or time.monotonic()) - self.began
-
-    @property
-    def left(self) -> float | None:
-        """Seconds to go, by its pace since its first report; None while there is no telling."""
-        if self._first is None:
-            return None
-        since, at = self._first
-        gone = time.monotonic() - since
-        if gone < 1.0 or self.share <= at:
-            return None
-        return gone * (1.0 - self.share) / (self.share - at)
-
-    def wait(self, seconds: float) -> bool:
-        """Wait for the end at most so long; return whether it has come."""
-        return self.over or self._over.wait(seconds) or self.over
+    def wait(self, seconds: float) -> None:
+        """Wait for its end, at most so long."""
+        self.thread.join(seconds)
 
     def cancel(self) -> None:
-        """Cancel: the job is over at once, and its thread stops at its next report."""
-        if not self._over.is_set():
-            self.error = CANCELLED
-            self._stop.set()
+        """Stop at the next step of the work."""
+        self.stop = True
 
 
-class Jobs:
-    """Jobs by key: the first call starts one, later calls with its key get the same.
+@st.cache_resource(max_entries=40, show_spinner=False)
+def results(key: Hashable) -> list[Any]:
+    """Return the cell of a result: a list that is empty until there is one."""
+    return []
 
-    A failed job is forgotten once it has been read, so that it can be tried again. Results are kept
-    while they fit into memory set aside for them; those unused for longest go first.
 
-    Parameters
-    ----------
-    most : int or None
-        Bytes of results to keep; None is a fifth of the machine's memory.
-    alive : callable
-        Whether a session is still there: who has closed the page waits for nothing.
-    spared : float
-        Seconds since it was asked for in which a result is kept, whatever its size.
+def result(page: str, key: Hashable, work: Work, text: str, meanwhile: Work | None = None) -> Any:
+    """Return what the work of this key gives; until it has, show its progress and end this run.
+
+    Another key on the same page cancels the work before. `meanwhile` is shown below the progress.
     """
-
-    def __init__(
-        self,
-        most: int | None = None,
-        alive: Callable[[str], bool] = lambda session: True,
-        spared: float = SPARED,
-    ) -> None:
-        self._alive, self.spared = alive, spared
-        self.most = int(KEPT_SHARE * _memory()) if most is None else most
-        self._lock = threading.Lock()
-        self._jobs: OrderedDict[Hashable, Job] = OrderedDict()
-        # The sessions that asked for a job, each with its browser.
-        self._wanted: dict[Hashable, dict[str, str]] = {}
-
-    def get(
-        self,
-        key: Hashable,
-        work: Callable[[Progress], Any],
-        text: str = "",
-        session: str = "",
-        browser: str = "",
-        delay: float = 0.0,
-    ) -> Job:
-        """Return the job of this key, starting it if there is none or it was cancelled.
-
-        One that is started waits `delay` seconds before it works.
-        """
-        with self._lock:
-            job = self._jobs.get(key)
-            if job is None or job.cancelled:
-                job = self._jobs[key] = Job(work, text, delay)
-                self._wanted[key] = {}
-            self._jobs.move_to_end(key)
-            wanted = self._wanted[key]
-            for other in [one for one in wanted if not self._alive(one)]:
-                del wanted[other]  # its page was closed
-            wanted[session] = browser
-            job.used = time.monotonic()
-            self._drop()
-            return job
-
-    def find(self, key: Hashable) -> Job | None:
-        """Return the job of this key, if there is one."""
-        with self._lock:
-            return self._jobs.get(key)
-
-    def of(self, session: str, browser: str = "") -> dict[Hashable, Job]:
-        """Return the unfinished jobs that a session has asked for, or its browser before a reload."""
-        with self._lock:
-            return {
-                key: job
-                for key, job in self._jobs.items()
-                if not job.over
-                and (session in self._wanted[key] or (browser in self._wanted[key].values() and browser))
-            }
-
-    def leave(self, key: Hashable, session: str) -> None:
-        """Say that a session no longer waits for a job: it is cancelled when no other session does."""
-        with self._lock:
-            job, wanted = self._jobs.get(key), self._wanted.get(key, {})
-            wanted.pop(session, None)
-            if job is not None and not any(self._alive(other) for other in wanted):
-                job.cancel()
-
-    def forget(self, key: Hashable) -> None:
-        """Drop a job, so that it is started anew when asked for."""
-        with self._lock:
-            self._jobs.pop(key, None)
-            self._wanted.pop(key, None)
-
-    def _drop(self) -> None:
-        total = sum(job.size + ENTRY for job in self._jobs.values())
-        now = time.monotonic()
-        for key, job in list(self._jobs.items()):
-            if total <= self.most:
-                return
-            # What a page has just asked for is kept: its next run asks for it again, after all else.
-            if job.over and now - job.used > self.spared:
-                total -= job.size + ENTRY
-                del self._jobs[key], self._wanted[key]
+    cell = results(key)
+    if cell:
+        return cell[0]
+    slot = f"job {page}"
+    job: Job | None = st.session_state.get(slot)
+    if job is None or job.key != key:
+        if job is not None:
+            job.cancel()
+        context = get_script_run_ctx()
+        job = Job(key, work, "" if context is None else context.session_id, cell)
+        st.session_state[slot] = job
+    job.wait(PATIENCE)
+    if cell:
+        return cell[0]
+    if job.running:
+        waiting(job, text)
+    elif job.stop:
+        st.info(f"{text}: cancelled.")
+        st.button("Start again", on_click=st.session_state.pop, args=(slot, None))
+    else:
+        st.error(escaped(job.error or "The work ended without a result."))
+        st.button("Try again", on_click=st.session_state.pop, args=(slot, None))
+    if meanwhile is not None:
+        meanwhile()
+    st.stop()
 
 
-def size_of(found: Any) -> int:
-    """Return the bytes of the arrays and texts that an object holds, each counted once."""
-    seen: set[int] = set()
-
-    def of(one: Any, depth: int) -> int:
-        if id(one) in seen or depth > DEEPEST or one is None:
-            return 0
-        seen.add(id(one))
-        if isinstance(one, np.ndarray):
-            base = one.base
-            if isinstance(base, np.ndarray):
-                return of(base, depth)
-            return one.nbytes + (64 * one.size if one.dtype == object else 0)
-        if isinstance(one, (str, bytes)):
-            return sys.getsizeof(one)
-        if isinstance(one, dict):
-            return sum(of(value, depth + 1) for value in one.values())
-        if isinstance(one, (list, tuple, set, frozenset)):
-            if len(one) > 100 and isinstance(next(iter(one)), (str, int, float)):
-                return 64 * len(one)
-            return sum(of(value, depth + 1) for value in one)
-        if hasattr(one, "memory_usage"):
-            used = one.memory_usage(deep=False)
-            return int(used if np.isscalar(used) else used.sum())
-        held = getattr(one, "__dict__", None)
-        slots = [getattr(one, name, None) for name in getattr(type(one), "__slots__", ())]
-        return of(held, depth + 1) + of(slots, depth + 1) if held or slots else 0
-
-    return of(found, 0)
-
-
-def _memory() -> int:
-    """Return the machine's memory in bytes, 4 GB where it does not say."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError, AttributeError):
-        return 4_000_000_000
+@st.fragment(run_every=0.7)
+def waiting(job: Job, text: str) -> None:
+    """Show the progress of a job and Cancel; draw the page again when it has ended."""
+    if not job.running:
+        st.rerun()
+    seconds = time.monotonic() - job.began
+    parts = [f"{text}: {job.step}" if job.step else text, f"{seconds:.0f} s"]
+    if job.share > 0.05 and seconds > 3:
+        parts.append(f"about {max(seconds * (1 / job.share - 1), 1):.0f} s left")
+    st.progress(job.share, text=escaped(" · ".join(parts)))
+    st.button("Cancel", key=f"cancel {job.key}", on_click=job.cancel)

@@ -1,1 +1,1 @@
-"""Parts that several pages show."""
+"""What several pages show."""

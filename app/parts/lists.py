@@ -1,39 +1,65 @@
-"""The best items for a user."""
+"""Lists and reasons of a fitted model, for a person."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-import streamlit as st
-from numpy.typing import NDArray
+import pandas as pd
 
-from app.parts.chosen_user import ChosenUser
-from app.parts.words import escaped
-from recsys.rankers.answers import Recommendations
-from recsys.reranking import DISLIKE_WEIGHT, rerank
-from recsys.utils.topn import all_but
+from app.catalog import Catalog
+from app.parts.person import Person
+from app.parts.text import count
+from recsys import Recommender
+
+REASONS = 3  # liked items that a card names
 
 
 def recommend(
-    model: Any, chosen_user: ChosenUser, N: int, items: NDArray[np.int64] | None = None
-) -> Recommendations:
-    """Return the best items for a user, of all or of these.
+    model: Recommender[Any],
+    catalog: Catalog,
+    person: Person,
+    n: int,
+    diversity: float = 0.0,
+    filters: Mapping[str, Any] | None = None,
+) -> pd.DataFrame:
+    """Return a person's list: columns item (text), score and, where it matters, source."""
+    options: dict[str, Any] = {
+        "dislikes": [catalog.items[item] for item in person.dislikes],
+        "exclude": [catalog.items[item] for item in person.lower] or None,
+        "diversity": diversity,
+        "filters": filters or None,
+        "why": False,
+    }
+    if person.is_known:
+        table = model.recommend(catalog.users[str(person.user)], n, **options)
+    else:
+        table = model.recommend_history([catalog.items[item] for item in person.likes], n, **options)
+    return table.assign(item=table["item"].astype(str))
 
-    What they like or rated low is left out; so are their dislikes, and what goes with them is lowered.
-    A model that cannot rank for a built profile ends this run of the page with a sentence.
-    """
-    fold = "fold-in" in model.capabilities
-    if chosen_user.user is None and not fold:
-        st.warning(
-            f"{escaped(model.name)} knows only the users that it was fitted on: choose a user, or "
-            "another model."
-        )
-        st.stop()
-    left_out = all_but(chosen_user.row.shape[1], items)  # liked ones of the items are left out, too
-    out = chosen_user.lower if left_out is None else np.union1d(left_out, chosen_user.lower)
-    return rerank(
-        model, chosen_user.user or 0, chosen_user.row, N, dislikes=chosen_user.dislikes,
-        dislike_weight=DISLIKE_WEIGHT if fold else 0.0, recalculate_user=fold, filter_items=out,
-        times=chosen_user.times,
-    )  # fmt: skip
+
+def explain(
+    model: Recommender[Any], catalog: Catalog, person: Person, item: str, n: int, changes: int = 0
+) -> Any:
+    """Return why an item has its score: `recsys.recommender.Why`. A liked item is explained by the others."""
+    target = catalog.items[item]
+    if person.is_known and item not in person.likes:
+        return model.explain(catalog.users[str(person.user)], target, n, changes=changes)
+    history = [catalog.items[one] for one in person.likes if one != item]
+    return model.explain_history(history, target, n, changes=changes)
+
+
+def reason(catalog: Catalog, why: Any, item: str) -> str:
+    """Return the reason on a card: the liked items with their shares of the score, or "Popular"."""
+    rows = [row for row in why.rows if row[2] > 0][:REASONS]
+    titles = [catalog.titles[str(row[0])] for row in rows]
+    if why.reasons.kind == "exact" and rows and why.score > 0:
+        shares = [f"{100 * row[2] / why.score:.0f}%" for row in rows]
+        titles = [f"{title} ({share})" for title, share in zip(titles, shares, strict=True)]
+    if titles:
+        listed = " and ".join(filter(None, [", ".join(titles[:-1]), titles[-1]]))
+        if why.reasons.kind == "nearest":
+            return f"Similar to {listed}, which you {catalog.verb}."
+        return f"Because you {catalog.verb} {listed}."
+    users = count(int(catalog.popularity[catalog.item_columns[item]]), "user")
+    return f"Popular: {catalog.verb} by {users}."

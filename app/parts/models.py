@@ -1,84 +1,77 @@
-"""The models and metrics that pages offer, as the registries declare them."""
+"""Models by the names that every page uses, and metrics."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 
-from app.parts.words import escaped
-from app.session import ask, session
-from recsys.errors import InputError
+from app.choices import ask
+from app.parts.text import escaped
+from recsys import InputError
 from recsys.evaluation.metrics import METRICS
 from recsys.rankers.registry import RANKERS, offered_models
 from recsys.utils.spec import parse_spec
 
-# Until the visitor chooses: it is fitted in a moment, where `auto` takes its time.
 DEFAULT = "cf-komd:kernel=mc,degree=2"
-# What a model is chosen for, and what that means, before the others by name.
+# Models with a name of their own: (name, what it is for).
 PURPOSES = {
     DEFAULT: ("Balanced", "Good lists with exact reasons, fitted in seconds."),
-    "auto": (
-        "Most accurate",
-        "Tries several models on hidden halves of the profiles and blends what helps. It takes longest.",
-    ),
-    "cosine": ("Fastest", "Neighbours of what was liked, fitted in a moment."),
+    "auto": ("Most accurate", "Fits several models and blends those that help. Takes longest."),
+    "cosine": ("Fastest", "Items liked by the same users, fitted in a moment."),
     "slist": ("What comes next", "What follows the latest likes."),
-    "content": ("With item features", "Items with the genres and other features of what was liked."),
+    "content": ("By item features", "Items with the same genres and other features."),
+    "popularity": ("Popular", "The same items for everybody."),
 }
-CUTOFF = 10  # of the metrics that take one
 
 
 def models() -> list[str]:
-    """Return the specifications that are offered: those with a purpose, and the others by name."""
+    """Return the specifications of the models that are offered, those with a purpose first."""
     offered = offered_models()
     first = [spec for spec in PURPOSES if spec in offered]
     return [*first, *(spec for spec in offered if spec not in first)]
 
 
 def named(spec: str) -> str:
-    """Return how a model is called in the app: its purpose, or the specification."""
+    """Return the name of a model, the same on every page."""
     return PURPOSES[spec][0] if spec in PURPOSES else spec
+
+
+def summary(spec: str) -> str:
+    """Return what a model is, in one sentence."""
+    if spec in PURPOSES:
+        return PURPOSES[spec][1]
+    doc = RANKERS.get(parse_spec(spec)[0]).__doc__ or ""
+    return (
+        doc.strip().split("\n\n")[0].split(". ")[0].replace("`", "").replace("\n", " ").rstrip(".") + "."
+    )
 
 
 def metrics() -> list[str]:
     """Return the metrics as reports name them."""
-    return [f"{name}@{CUTOFF}" if METRICS.get(name).cutoff else name for name in METRICS.names()]
-
-
-def summary(spec: str) -> str:
-    """Return what a model is, in the first sentence of what it says of itself."""
-    name, _ = parse_spec(spec)
-    text = " ".join((RANKERS.get(name).__doc__ or "").strip().split("\n\n")[0].split())
-    return text.split(". ")[0].rstrip(".").replace("`", "") + "."
+    return [f"{name}@10" if METRICS.get(name).cutoff else name for name in METRICS.names()]
 
 
 def choose_model() -> str:
-    """Show the model's selector beside the page and return its specification."""
+    """Show the choice of a model beside the page, and return its specification."""
+    options = models()
+    typed: Any = st.session_state.get("model") or st.query_params.get("model")
+    if typed and typed not in options and typed not in map(named, options):
+        options.append(typed)
     with st.sidebar:
-        offered = models()
         spec: str = ask(
             st.selectbox,
             "Model",
-            name="model",
-            default=DEFAULT,
-            options=offered_with(offered, "model"),
+            options,
+            key="model",
+            format_func=named,
             filter_mode="contains",
             accept_new_options=True,
-            format_func=named,
-            help="By purpose, or any model by its name, with parameters if you like: "
-            "`ease:regularization=200`.",
+            help="A name, or a name with parameters: ease:regularization=200",
         )
-    try:
-        text = summary(spec)
-    except InputError as error:
-        said = escaped(error)
-        st.error(f"{said}{'' if said.endswith('?') else '.'} Choose another model beside.")
-        st.stop()
-    told = f"{PURPOSES[spec][1]} {escaped(spec)}" if spec in PURPOSES else text
-    st.sidebar.caption(told)
+        try:
+            st.caption(escaped(summary(spec)), help=f"`{spec}`")
+        except InputError as error:
+            st.error(escaped(error))
+            st.stop()
     return spec
-
-
-def offered_with(offered: list[str], name: str) -> list[str]:
-    """Return the offered specifications and the one that was typed, if there is one."""
-    typed = session().get(name, DEFAULT)
-    return offered if typed in offered or not typed else [*offered, typed]

@@ -1,4 +1,4 @@
-"""Data: upload a table, see what was read of it, and what a dataset is like."""
+"""Data: a file of one's own on one screen, and what the chosen dataset is like."""
 
 from __future__ import annotations
 
@@ -8,399 +8,226 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import state
-from app.catalogues import Catalogue
-from app.charts import data as charts
-from app.navigation import leave_for
-from app.parts import quality
-from app.parts.upload import (
-    MOST_BYTES,
-    clean,
-    kept_files,
-    say_kept,
-    spooled,
-    uploader,
-)
-from app.parts.words import escaped
-from app.session import ask, session
-from app.uploads import UploadedFile, UploadedTable, as_written
-from recsys import InputError
-from recsys.data import Interactions
-from recsys.data.reading import Look, features_table, look, read
-from recsys.data.row_counts import RowCounts
-from recsys.data.statistics import Profile, kept_at_least, profile
-from recsys.datasets import load_dataset
-from recsys.errors import counted
-from recsys.utils.export import csv_text
+from app import charts, state, uploads
+from app.catalog import Catalog
+from app.navigation import go_to
+from app.parts.text import count, escaped
+from recsys import InputError, Interactions
 
-MOST_ROWS = 5_000_000
-DENSE = 60_000  # items beyond which the kernel's density is not computed on a page
-SHOWN = 8  # rows of a preview
-NONE = "none"
-ROLES = {
-    "user": "User column", "item": "Item column", "rating": "Rating column", "time": "Time column",
-    "weight": "Weight column",
-}  # fmt: skip
-TOLD = {
-    "name": "{} in {}, as its name says.",
-    "position": "{} in {}, the first column left: choose another one if that is wrong.",
+PAGE = "data"
+NONE = "–"
+LABELS = {
+    "user": "User",
+    "item": "Item",
+    "title": "Title",
+    "rating": "Rating",
+    "time": "Time",
+    "weight": "Weight",
 }
-PLURAL = {"user": "Users are", "item": "Items are", "rating": "Ratings are", "time": "Times are"}
-FOUND = "as found"
-CHOICES: dict[str, tuple[str, dict[str, Any]]] = {
-    "header": ("First row", {"names of columns": True, "cells": False}),
+HELP = {
+    "weight": "Quantities or counts. Rows at or below 0 are not used.",
+    "title": "A name of each item.",
+}
+FORM: dict[str, tuple[str, dict[str, Any]]] = {
+    "header": ("First row", {"column names": True, "values": False}),
     "delimiter": ("Delimiter", {";": ";", ",": ",", "tab": "\t", "|": "|", "::": "::"}),
-    "encoding": (
-        "Encoding",
-        {"UTF-8": "utf-8", "cp1252": "cp1252", "cp1250": "cp1250", "UTF-16": "utf-16"},
-    ),
+    "encoding": ("Encoding", {"UTF-8": "utf-8", "cp1252": "cp1252", "UTF-16": "utf-16"}),
     "decimal": ("Decimal mark", {"point": ".", "comma": ","}),
     "day_first": ("01/02/2020", {"1 February": True, "2 January": False}),
 }
-FORM = ("header", "delimiter", "encoding")  # that decide what the columns are
 
 
 def page() -> None:
     """Show the page."""
     st.header("Data", anchor=False)
-    given = kept_files("data.file")
-    if given and not used(given[0].token):  # nothing of another dataset beside a file that waits
-        st.caption(f"File: {escaped(given[0].name)}, not used yet")
-        steps(given[0])
-        return
-    name = state.choose_dataset()
-    if given:
-        st.success("This table is the dataset now, on every page.")
-        st.button("Recommend from it", type="primary", on_click=leave_for, args=("recommend",))
-        with st.expander("The file, its columns and its rows"):
-            steps(given[0])
-    else:
-        with st.container(border=True):
-            upload()
-    catalogue = state.catalogue(name)
-    key = ("profile", catalogue.key)
-    small = len(catalogue.labels) <= DENSE
-    found = state.result(key, lambda progress: profile(catalogue.matrix, small), "Measuring")
-    show(catalogue, found)
-
-
-# ---- uploads
-
-
-def used(token: str) -> bool:
-    """Return whether the dataset that is chosen is of this file."""
-    table = state.tables().find(session().get("data", ""))
-    return table is not None and table.file == token
-
-
-def upload() -> None:
-    """Show where a file comes in."""
-    uploader("A file of your own: CSV, JSON, Parquet or Excel; plain or packed", "data.file")
-    st.caption(
-        f"A row for each time that a user had an item. Up to {MOST_BYTES // 1_000_000} MB and "
-        f"{MOST_ROWS:,} rows. The file stays on the machine that runs this app."
+    version = st.session_state.setdefault("upload version", 0)
+    file = st.file_uploader(
+        "A file of your own: CSV, JSON, Parquet or Excel, one row for each time that a user had an item",
+        type=uploads.TYPES,
+        key=f"file {version}",
     )
-
-
-def steps(file: UploadedFile) -> None:
-    """Show the three steps from a file to a dataset: the file, its columns, what becomes of its rows."""
-    token, name, content = file
-    more = kept_files("data.items")
-    items = more[0] if more else None
-    st.subheader("1. The file", anchor=False)
-    told = f"Files: {name}, items in {items.name}" if items is not None else ""
-    say_kept([file, *more], "data.file", "data.items", told=told)
-    with st.expander("Another file, or a table of the items: title, genres, year"):
-        upload()
-        uploader("Item table (optional): title, genres, year", "data.items")
-    st.subheader("2. Its columns", anchor=False)
-    form = choose_form(token)
-    try:
-        found = looked(token, content, name, tuple((key, form[key]) for key in FORM))
-        chosen = choose_columns(token, found)
-        data, counts = parsed(token, content, name, tuple((chosen | form).items()))
-        data = as_written(data)
-        if items is not None:
-            data = with_items(data, items.name, items.content)
-    except InputError as error:
-        st.error(escaped(clean(str(error), name)))
+    if file is not None:
+        steps(file)
         return
-    st.subheader("3. What was read", anchor=False)
-    what_became(data, counts)
-    if st.button("Use this table", type="secondary" if used(token) else "primary"):
-        said = tuple((word, value) for word, value in form.items() if value is not None)
-        state.use_table(
-            UploadedTable(data, token, "" if items is None else items.name, counts, said),
-            f"{token} {chosen} {form} {'' if items is None else items.token}",
-        )
-        st.rerun()  # the address is written when a run of the page begins
+    catalog = state.choose_catalog(PAGE)
+    show(catalog)
 
 
-def choose_form(token: str) -> dict[str, Any]:
-    """Show what may be said of a file's form, and return it; None where the file decides."""
-    out: dict[str, Any] = {}
-    with st.expander("How the file is read"):
-        for place, (key, (label, options)) in zip(
-            st.columns(len(CHOICES)), CHOICES.items(), strict=True
-        ):
-            with place:
-                told = ask(
-                    st.selectbox, label, name=f"file.{token[:8]}.{key}", default=FOUND,
-                    options=[FOUND, *options],
-                )  # fmt: skip
-            out[key] = options.get(told)
-    return out
+# ---- a file
 
 
-@st.cache_resource(max_entries=4, show_spinner="Looking at the columns")
-def looked(token: str, _content: bytes, name: str, form: tuple[tuple[str, Any], ...]) -> Look:
-    """Return the first rows of an upload and which columns are meant.
+def steps(file: Any) -> None:
+    """Show the columns of a file with their roles, what was read, and the button that uses it."""
+    try:
+        content = uploads.content_of(file)
+        sheet = choose_sheet(uploads.sheets(content, file.name))
+        more = st.expander("How the file is read; a table of the items")
+        with more:
+            form, items = choose_form(), choose_items()
+        preview = uploads.preview(content, file.name, sheet, shape_of(form))
+    except InputError as error:
+        st.error(escaped(error))
+        return
+    roles = choose_roles(preview)
+    left, right = st.columns([3, 2])
+    names = {column: f"{column} ({LABELS[role].lower()})" for role, column in roles.items()}
+    left.dataframe(preview.rows.rename(columns=names), hide_index=True, width="stretch")
+    with right.container(border=True):
+        if "user" not in roles or "item" not in roles:
+            st.info("Choose the column of the users and the column of the items.")
+            return
+        try:
+            data = uploads.read(content, file.name, sheet, form, roles, items)
+        except InputError as error:
+            st.error(escaped(error))
+            return
+        summary(data)
+        token = uploads.keep(data, content, file.name, sheet, form, roles, items)
+        st.button("Use this table", type="primary", on_click=use_table, args=(token,))
 
-    Raises
-    ------
-    InputError
-        If it cannot be read, or has one column only.
-    """
-    with spooled(_content, name) as path:
-        found = look(path, SHOWN, **dict(form))
-    if len(found.names) < 2:
-        raise InputError("a table of interactions needs a column of users and one of items")
-    return found
+
+def use_table(token: str) -> None:
+    """Choose the table and open Recommend: what the button calls."""
+    state.use(token)
+    st.session_state["upload version"] += 1
+    go_to("recommend")
 
 
-@st.cache_resource(max_entries=4, show_spinner="Reading the rows")
-def parsed(
-    token: str, _content: bytes, name: str, chosen: tuple[tuple[str, Any], ...]
-) -> tuple[Interactions, RowCounts]:
-    """Return the interactions of an upload, and what became of its rows."""
-    with spooled(_content, name) as path:
-        data = read(path, name=name[:60], interface="page", max_rows=MOST_ROWS, **dict(chosen))
-    return data, data.counts or RowCounts(len(data.users), kept=len(data.users))
-
-
-def choose_columns(token: str, found: Look) -> dict[str, str | None]:
-    """Show the first rows and the columns as they are found, and return those that are chosen."""
-    names = found.names
-    shown = [f"{name} ({names[: k + 1].count(name)})" if names.count(name) > 1 else name
-             for k, name in enumerate(names)]  # fmt: skip
-    first = pd.DataFrame(dict(zip(shown, found.first, strict=True)), dtype=object)
-    st.caption(f"The first {counted(len(first), 'row')}:")
-    st.dataframe(first, hide_index=True, width="stretch")
-    chosen: dict[str, str | None] = {}
-    proposed = {role: getattr(found.roles, role, None) for role in ROLES}
-    free = [k for k in range(len(names)) if k not in proposed.values()]
-    for role in ("user", "item"):
-        if proposed[role] is None:
-            proposed[role] = free.pop(0) if free else 0
-    for place, (role, label) in zip(st.columns(len(ROLES)), ROLES.items(), strict=True):
-        needed = role in ("user", "item")
-        at = proposed[role]
-        with place:
-            chosen[role] = ask(
-                st.selectbox, label, name=f"file.{token[:8]}.{role}",
-                default=NONE if at is None else names[at],
-                options=[*([] if needed else [NONE]), *dict.fromkeys(names)], filter_mode="contains",
-                help="Counts such as plays, or amounts." if role == "weight" else None,
-            )  # fmt: skip
-    told = [
-        TOLD[found.roles.how.get(role, "position")].format(PLURAL[role], name)
-        for role, name in chosen.items()
-        if role in PLURAL and proposed[role] is not None and name == names[proposed[role]]
-    ]
-    if chosen["rating"] == NONE:
-        told.append("No column of ratings: every row counts as a like.")
-    told += [f"{question[:1].upper()}{question[1:]}." for question in found.questions]
-    st.text("\n".join(told))
-    if chosen["weight"] == NONE:
-        chosen["weight"] = None
+def choose_sheet(names: list[str]) -> str | None:
+    """Show the sheets of a workbook, where there are several."""
+    if len(names) < 2:
+        return names[0] if names else None
+    chosen: str = st.selectbox("Sheet", names, help="One sheet is read.")
     return chosen
 
 
-def with_items(data: Interactions, name: str, content: bytes) -> Interactions:
-    """Return the interactions with an uploaded table of items.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, or none of the items is in it.
-    """
-    assert data.columns is not None
-    column = data.columns.item
-    with spooled(content, name) as path:
-        try:
-            return data.with_features(items=features_table(path, "item", column, data.item_ids))
-        except InputError as error:
-            raise InputError(f"item table {clean(str(error), name)}") from None
+def choose_form() -> dict[str, Any]:
+    """Show what may be said of a file's form, and return what was chosen."""
+    form: dict[str, Any] = {}
+    for place, (key, (label, options)) in zip(st.columns(len(FORM)), FORM.items(), strict=True):
+        chosen = place.selectbox(label, ["automatic", *options], key=f"form {key}")
+        if chosen != "automatic":
+            form[key] = options[chosen]
+    return form
 
 
-def what_became(data: Interactions, counts: RowCounts) -> None:
-    """Show how many rows there are, how many are used, merged and left out, and why."""
-    for place, (label, number) in zip(
-        st.columns(4),
-        (
-            ("rows", counts.rows), ("pairs that are used", counts.kept),
-            ("merged: a pair again", counts.repeated), ("left out", sum(counts.left_out.values())),
-        ),
-        strict=True,
-    ):  # fmt: skip
-        place.metric(label, f"{number:,}")
-    them = f"They are of {counted(data.n_users, 'user')} and {counted(data.n_items, 'item')}."
-    st.text("\n".join([*counts.sentences(), *notes_of(data, counts), them]))
-    say_limits(data.matrix, data)
-    if counts.left_out or counts.repeated:
-        st.download_button(
-            "Download the cleaned table (CSV)", lambda: cleaned(data), f"cleaned-{data.name}.csv",
-            "text/csv", on_click="ignore",
-        )  # fmt: skip
+def shape_of(form: dict[str, Any]) -> dict[str, Any]:
+    """Return what of the form decides the columns."""
+    return {key: form[key] for key in ("header", "delimiter", "encoding") if key in form}
 
 
-def notes_of(data: Interactions, counts: RowCounts) -> list[str]:
-    """Return what reading says besides the counts: merged pairs, items without a row in their table."""
-    said = {line.removesuffix(".") for line in counts.sentences()}
-    return [f"{note}." for note in data.notes if note not in said]
+def choose_items() -> tuple[bytes, str] | None:
+    """Show the upload of an item table, and return its content and name."""
+    file = st.file_uploader(
+        "Item table: title, genres, year (optional)", type=uploads.TYPES, key="items"
+    )
+    return None if file is None else (uploads.content_of(file), file.name)
 
 
-def cleaned(data: Interactions) -> str:
-    """Return the pairs that are used as CSV, numbers to the last digit, as a command reads them."""
-    assert data.columns is not None
-    names = [data.columns.user, data.columns.item]
-    columns: list[Any] = [data.user_ids[data.users], data.item_ids[data.items]]
-    for name, values in (
-        (data.columns.rating, data.rating), (data.columns.time, data.time),
-        (data.columns.weight, data.weight),
-    ):  # fmt: skip
-        if name is not None and values is not None:
-            names.append(name)
-            columns.append([repr(float(value)) for value in values])
-    return csv_text(names, zip(*columns, strict=True), raw=True)
+def choose_roles(preview: uploads.Preview) -> dict[str, str]:
+    """Show which column has which role; empty where nothing is sure."""
+    roles: dict[str, str] = {}
+    options = [NONE, *preview.columns]
+    for place, role in zip(st.columns(len(LABELS)), LABELS, strict=True):
+        sure = preview.roles.get(role, NONE)
+        with place:
+            chosen = st.selectbox(
+                LABELS[role],
+                options,
+                index=options.index(sure),
+                key=f"role {role} {hash(tuple(options))}",
+                help=HELP.get(role),
+                filter_mode="contains",
+            )
+        if chosen != NONE:
+            roles[role] = chosen
+    return roles
 
 
-def say_limits(matrix: Any, data: Interactions) -> None:
-    """Say what cannot be done with so little, and what should be known."""
-    cannot, know = quality.limits(matrix, data.time, data.rating)
-    for line in cannot:
-        st.warning(line)
-    if know:
-        st.caption("  \n".join(know))
+def summary(data: Interactions) -> None:
+    """Show what was read, and what was not used."""
+    st.markdown(
+        f"**{count(len(data.users), 'interaction')} of {count(data.n_users, 'user')}, "
+        f"{count(data.n_items, 'item')}**"
+    )
+    st.text("\n".join([*data.notes, *limits(data)]))
 
 
-# ---- what a dataset is like
+def limits(data: Interactions) -> list[str]:
+    """Return what cannot be done with so little."""
+    lengths = np.diff(data.matrix.indptr)
+    lines = []
+    if data.n_users == 1:
+        lines.append("One user only: models learn from what users have in common.")
+    if (lengths >= 2).sum() == 0:
+        lines.append("No user has two items, so Compare has nothing to hide and predict.")
+    if data.time is None:
+        lines.append("No times: protocols in time and next-item models need a time column.")
+    return lines
 
 
-def show(catalogue: Catalogue, found: Profile) -> None:
-    """Show what a dataset is like."""
-    n, m = catalogue.matrix.shape
-    word = catalogue.word
-    count = "interactions" if catalogue.ratings is None else word
-    for column, (label, value) in zip(
-        st.columns(4),
-        (
-            ("users", f"{n:,}"), ("items", f"{m:,}"), (count, f"{catalogue.matrix.nnz:,}"),
-            ("density", f"{found.density:.3%}"),
-        ),
-        strict=True,
-    ):  # fmt: skip
-        column.metric(label, value)
-    told = [f"{note}." for note in catalogue.data.notes]
-    table = state.tables().find(str(catalogue.key[1]))
-    if table is not None and table.counts is not None:
-        told = [f"{counted(table.counts.rows, 'row')} read, {table.counts.kept:,} used.", *told]
-    if told:
-        st.text("\n".join(told))
-    say_limits(catalogue.matrix, catalogue.data)
-    st.caption("  \n".join(quality.cold_sentences(catalogue.matrix, word)))
+# ---- the dataset
+
+
+def show(catalog: Catalog) -> None:
+    """Show what the dataset is like."""
+    data = catalog.data
+    density = len(data.users) / (data.n_users * data.n_items)
+    numbers = {
+        "Users": f"{data.n_users:,}",
+        "Items": f"{data.n_items:,}",
+        "Interactions": f"{len(data.users):,}",
+        "Density": f"{density:.2%}",
+    }
+    for place, (label, value) in zip(st.columns(4), numbers.items(), strict=True):
+        place.metric(label, value)
+    if notes := [*data.notes, *limits(data)]:
+        st.text("\n".join(notes))
+    st.button("Recommend from it", on_click=go_to, args=("recommend",))
     left, right = st.columns(2)
     with left:
-        rated(catalogue)
-    with right if catalogue.ratings is not None else left:
-        in_time(catalogue)
-    st.subheader("Long tails", anchor=False)
-    st.caption("A few users are far more active than the others, and a few items far better known.")
-    left, right = st.columns(2)
-    for column, what, of, counts_, law in (
-        (left, "Users", "user", found.users, found.user_law),
-        (right, "Items", "item", found.items, found.item_law),
-    ):
-        points, line = quality.tail(counts_, law, what.lower())
-        column.altair_chart(
-            charts.tail(
-                points, line, f"{what} by their number of likes", f"rank of the {of}", "likes"
-            ),
-            width="stretch", alt=f"{what} by their number of likes over their rank, with a fitted line",
-        )  # fmt: skip
-    st.subheader("How many items have a user in common", anchor=False)
-    if np.isnan(found.kernel_density):
-        st.caption(f"{counted(m, 'item')} are too many to count all their pairs here.")
-        return
-    st.dataframe(
-        pd.DataFrame(
+        lengths = np.diff(catalog.matrix.indptr)
+        histogram(lengths, "Users by their number of items", "items")
+        if catalog.every.rating is not None:
+            ratings(catalog)
+    with right:
+        histogram(catalog.popularity, "Items by their number of users", "users")
+        over_time(data)
+    with st.expander("The most popular items"):
+        items = list(catalog.items)[:50]
+        frame = pd.DataFrame(
             {
-                "pairs of users and items that are " + word: [found.density],
-                "pairs of items with a user in common": [found.kernel_density],
-                "if likes were spread evenly": [found.kernel_estimate],
+                "title": [catalog.titles[item] for item in items],
+                "users": [int(catalog.popularity[catalog.item_columns[item]]) for item in items],
             }
-        ).style.format("{:.3%}"),
-        hide_index=True, width="stretch",
-    )  # fmt: skip
-    st.caption(
-        "The item kernel is a table of all pairs of items; it is as dense as the second number says. "
-        "The third is what as many likes would give if every user were as active and every item as "
-        "well known. An item counts as having a user in common with itself."
-    )
-
-
-def rated(catalogue: Catalogue) -> None:
-    """Show how often each rating was given, and what remains at each threshold."""
-    if catalogue.least is None:
-        return
-    data = raw(catalogue)
-    assert data.rating is not None
-    st.subheader("Ratings", anchor=False)
-    frame = quality.ratings(data.rating, catalogue.least, catalogue.word)
-    st.altair_chart(
-        charts.ratings(frame, catalogue.word), width="stretch",
-        alt="How often each rating was given, those that count in colour",
-    )  # fmt: skip
-    kept = kept_at_least(data.users, data.items, data.rating, [catalogue.least])[0]
-    st.caption(
-        f"From {catalogue.least:g} on a rating counts: {kept.rows:,} of "
-        f"{counted(len(data.users), 'rating')}, of {counted(kept.users, 'user')} and "
-        f"{counted(kept.items, 'item')}. Choose the threshold beside the page."
-    )
-    grades = np.unique(data.rating)
-    if 1 < len(grades) <= quality.MOST_BARS:
-        with st.expander("What remains at each threshold"):
-            rows = kept_at_least(data.users, data.items, data.rating, grades)
-            table = pd.DataFrame(rows).rename(columns={"least": "rated at least", "rows": "ratings"})
-            st.dataframe(table, hide_index=True, width="stretch")
-
-
-def raw(catalogue: Catalogue) -> Interactions:
-    """Return the interactions before a threshold."""
-    name = str(catalogue.key[1])
-    if catalogue.key[0] == "upload":
-        table = state.tables().find(name)
-        return catalogue.data if table is None else table.data
-    key = ("data", ("dataset", name))
-    found: Interactions = state.result(key, lambda progress: load_dataset(name), f"Reading {name}")
-    return found
-
-
-def in_time(catalogue: Catalogue) -> None:
-    """Show when the likes were given."""
-    time = catalogue.data.time
-    if time is None:
-        return
-    found = quality.over_time(time)
-    if found is None:
-        st.caption(
-            "Times are numbers and no dates: models take their order, and nothing is drawn over time."
         )
+        st.dataframe(frame, hide_index=True)
+
+
+def histogram(values: Any, title: str, unit: str) -> None:
+    """Draw how many users or items have how many, in bins of doubling width."""
+    edges = 2 ** np.arange(int(np.log2(max(values.max(), 1))) + 2)
+    counts, _ = np.histogram(values, edges)
+    names = [f"{a}" if b - a == 1 else f"{a} to {b - 1}" for a, b in zip(edges, edges[1:], strict=False)]
+    rows = [(name, float(number)) for name, number in zip(names, counts, strict=True)]
+    st.altair_chart(charts.bars(rows, title, f"how many; rows: {unit}"), width="stretch")
+
+
+def ratings(catalog: Catalog) -> None:
+    """Draw how often each rating was given."""
+    grades, counts = np.unique(catalog.every.rating, return_counts=True)
+    if len(grades) <= 40:
+        rows = [(f"{g:g}", float(c)) for g, c in zip(grades, counts, strict=True)]
+        st.altair_chart(charts.bars(rows, "Ratings", "how often"), width="stretch")
+
+
+def over_time(data: Interactions) -> None:
+    """Draw the number of interactions over time, where times are dates."""
+    if data.time is None or np.median(data.time) < 1e8:  # positions and not seconds since 1970
         return
-    frame, period = found
-    st.subheader("Time", anchor=False)
-    st.altair_chart(
-        charts.over_time(frame, period, catalogue.word), width="stretch",
-        alt=f"How many were given in each {period}",
-    )  # fmt: skip
-    st.caption(quality.span(time))
+    time = pd.to_datetime(data.time[data.time > 0], unit="s")
+    days = (time.max() - time.min()).days
+    rule = "D" if days <= 92 else "MS" if days <= 3660 else "YS"
+    counts = pd.Series(1, index=time).resample(rule).sum()
+    st.subheader("Interactions over time", anchor=False)
+    st.line_chart(counts.rename("interactions"))

@@ -1,180 +1,177 @@
-"""Interactions: which products of features matter, by a factorization machine."""
+"""Interactions: which two features together raise or lower a target, by a sparse factorization machine."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-import altair as alt
 import pandas as pd
+import scipy.sparse as sp
 import streamlit as st
-from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.metrics import roc_auc_score, root_mean_squared_error
-from sklearn.model_selection import train_test_split
 
-from app import state
-from app.parts.upload import clean, kept_files, say_kept, spooled, uploader
-from app.session import ask, between, session
-from app.uploads import UploadedFile
+from app import charts, state, uploads
+from app.choices import ask
+from app.jobs import result
+from app.parts.text import count, escaped
 from recsys import InputError
-from recsys.data.readers import read_table
-from recsys.fm import (
-    FactorizationMachineClassifier,
-    FactorizationMachineRegressor,
-    interactions,
-    liked_pairs,
-    table_rows,
-)
-from recsys.fm.tables import Rows
-from recsys.utils.export import csv_text
+from recsys.fm import FactorizationMachineClassifier, FactorizationMachineRegressor
+from recsys.fm.tables import liked_pairs, table_rows
+from recsys.utils.progress import report
 
-DATASET, TABLE = "dataset", "table"
-PENALTIES = {
-    "ti": "sparse: leaves out products (TI)",
-    "cs": "sparse: leaves out features (CS)",
-    "l2": "ℓ2: shrinks all, leaves nothing out",
-}
-SOLVERS = {"ti": "cd", "cs": "block", "l2": "cd"}
-MOST_ROWS = 20_000
-MOST_CLASSES = 20  # of a target; more are numbers
-EPOCHS = 30
+PAGE = "interactions"
+MOST_ROWS = 4_000  # of the draw
+RANGES = 5  # of a column of numbers
+LEAST_ROWS = 10  # in which both features of a shown pair occur
+STRENGTHS = {"few": 3e-3, "some": 1e-3, "many": 3e-4}
+SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Rows of 0/1 features with a target: two classes (0 and 1), or numbers."""
+
+    X: sp.csr_matrix
+    y: Any
+    names: tuple[str, ...]
+    classes: bool
+
+
+@dataclass(frozen=True)
+class Result:
+    """Pairs of features with their weights, and the metric with and without them."""
+
+    pairs: pd.DataFrame
+    metric: str
+    value: float
+    without: float
+    rows: int
 
 
 def page() -> None:
     """Show the page."""
     st.header("Interactions", anchor=False)
-    st.caption("A factorization machine gives every product of two features a weight.")
-    rows, key = _rows()
-    left, right = st.columns(2)
-    with left:
-        penalty = ask(
-            st.selectbox,
-            "Penalty",
-            name="interactions.penalty",
-            default="ti",
-            options=list(PENALTIES),
-            format_func=PENALTIES.get,
-        )
-    with right:
-        exponent = ask(
-            st.slider,
-            "Strength of the penalty (power of ten)",
-            -7,
-            0,
-            name="interactions.strength",
-            default=-4,
-            valid=between(-7, 0),
-        )
-    settings = (penalty, 10.0**exponent)
-    job_key = ("interactions", state.digest(*key, *settings))
-    if job_key in session().cancelled:
-        if st.button("Fit", type="primary"):
-            session().cancelled.discard(job_key)
-            st.rerun()
-        return
-    job = state.run(job_key, lambda progress: fit(rows(), *settings), "Fitting")
-    if state.settled(job, job_key, "Fitting"):
-        _show(*job.result)
-
-
-def fit(rows: Rows, penalty: str, strength: float) -> tuple[pd.DataFrame, str, float, float]:
-    """Return the strongest products, the metric, and its values on held-out rows with and without."""
-    classes = pd.Series(rows.y).nunique()
-    numbers = rows.y.dtype.kind in "fiu" and classes > 2
-    y = rows.y if numbers else (rows.y == pd.Series(rows.y).value_counts().index[-1]).astype(int)
-    train, test, of_train, of_test = train_test_split(
-        rows.X, y, test_size=0.2, random_state=0, stratify=None if numbers else y
+    st.text(
+        "Which two features matter together? A sparse factorization machine gives a weight to each pair, "
+        "and 0 to most."
     )
-    model: Any = (FactorizationMachineRegressor if numbers else FactorizationMachineClassifier)(
-        n_components=8,
-        penalty=penalty,
-        solver=SOLVERS[penalty],
-        beta=strength if penalty == "l2" else 1e-5,
-        gamma=strength,
-        max_iter=EPOCHS,
-        tol=0,
-        random_state=0,
+    file = st.file_uploader(
+        "A table with a column to predict (optional; else the likes of the chosen dataset)",
+        type=["csv", "tsv", "xlsx", "parquet"],
     )
-    linear: Any = Ridge() if numbers else LogisticRegression()
-    value, alone = (_value(one.fit(train, of_train), test, of_test, numbers) for one in (model, linear))
-    best = interactions(model, 20, rows.names, X=train, min_rows=5)
-    frame = pd.DataFrame([(" × ".join(names), weight) for names, weight in best])
-    frame = frame.set_axis(["interaction", "weight"], axis=1) if len(frame) else frame
-    return frame, "RMSE" if numbers else "AUC", value, alone
-
-
-def _value(model: Any, X: Any, y: Any, numbers: bool) -> float:
-    if numbers:
-        return float(root_mean_squared_error(y, model.predict(X)))
-    return float(roc_auc_score(y, model.decision_function(X)))
-
-
-def _rows() -> tuple[Any, tuple[Any, ...]]:
-    """Return what makes the rows, and what identifies them."""
-    uploader(
-        "A table of your own (optional): one row an example, one column to predict",
-        "interactions.table",
-        forgets=("interactions.source",),
-    )
-    kept = kept_files("interactions.table")
-    if kept:
-        say_kept(kept, "interactions.table", "interactions.source")
-        return _table(kept[0])
-    name = state.choose_dataset()
-    data = state.catalogue(name).data
-    bare = data.user_features is None and data.item_features is None
-    st.text(f"What users of {data.name} like, against as many pairs that they did not.")
-    return lambda: liked_pairs(data, ids=bare, rows=MOST_ROWS), (state.catalogue(name).key,)
-
-
-def _table(file: UploadedFile) -> tuple[Any, tuple[Any, ...]]:
-    token, name, content = file
-    frame = state.result(("table", token), lambda progress: _read(name, content), f"Reading {name}")
-    st.dataframe(frame.head(5), hide_index=True, width="stretch")
-    columns = list(frame.columns)
-    target = ask(
-        st.selectbox,
-        "Column to predict",
-        name="interactions.target",
-        default=columns[-1],
-        options=columns,
-    )
-    return lambda: table_rows(frame, target, rows=MOST_ROWS), (token, target)
-
-
-def _read(name: str, content: bytes) -> pd.DataFrame:
     try:
-        with spooled(content, name) as path:
-            read = read_table(path, what="rows")
+        if file is None:
+            catalog = state.choose_catalog(PAGE)
+            source: Any = catalog.key
+            make: Any = lambda: Examples(*liked_pairs(catalog.data, rows=MOST_ROWS), True)  # noqa: E731
+            target = "a like"
+        else:
+            frame = table(uploads.content_of(file), file.name)
+            target = st.selectbox("Column to predict", list(frame.columns), index=frame.shape[1] - 1)
+            source = (file.name, file.size, target)
+            make = lambda: of_table(frame, target)  # noqa: E731
     except InputError as error:
-        raise InputError(clean(str(error), name)) from None
-    frame = pd.DataFrame(dict(enumerate(read.columns))).set_axis(read.names, axis=1)
-    return frame.apply(_numbers)
-
-
-def _numbers(cells: pd.Series) -> pd.Series:
-    parsed = pd.to_numeric(cells, errors="coerce")
-    return parsed if parsed.notna().sum() == (cells.notna() & (cells != "")).sum() else cells
-
-
-def _show(frame: pd.DataFrame, metric: str, value: float, alone: float) -> None:
-    one, two = st.columns(2)
-    one.metric(f"{metric} on a fifth of the rows", f"{value:.4g}")
-    two.metric(f"{metric} without interactions", f"{alone:.4g}")
-    if frame.empty:
-        st.info("No product of features has a weight: choose a weaker penalty.")
+        st.error(escaped(error))
         return
-    bars = (
-        alt.Chart(frame)
-        .mark_bar()
-        .encode(
-            y=alt.Y("interaction:N", sort=None, title=None, axis=alt.Axis(labelLimit=240)),
-            x=alt.X("weight:Q", title="Weight"),
-        )
+    amount = ask(
+        st.segmented_control, "Pairs", list(STRENGTHS), key="pairs", default="some", required=True
     )
-    st.altair_chart(bars.properties(title="Products of two features"), width="stretch")
+    key = ("interactions", source, amount)
+    found = result(PAGE, key, lambda: fit(make(), STRENGTHS[amount]), "Fitting")
+    show(found, target)
+
+
+# ---- examples
+
+
+def table(content: bytes, name: str) -> pd.DataFrame:
+    """Return an uploaded table, of more rows some."""
+    with uploads.saved(content, name) as path:
+        try:
+            if path.suffix == ".parquet":
+                frame = pd.read_parquet(path)
+            elif path.suffix == ".xlsx":
+                frame = pd.read_excel(path)
+            else:
+                frame = pd.read_csv(path, sep=None, engine="python")
+        except (ValueError, OSError, pd.errors.ParserError):
+            raise InputError(f"{name}: this is not a table that can be read") from None
+    if frame.shape[1] < 2 or len(frame) < 40:
+        raise InputError(f"{name}: at least two columns and 40 rows are needed")
+    frame.columns = frame.columns.astype(str)
+    return frame.sample(min(MOST_ROWS, len(frame)), random_state=0)
+
+
+def of_table(frame: pd.DataFrame, target: str) -> Examples:
+    """Return the rows of a table; a target with two values, or with text, is a class."""
+    X, y, names = table_rows(frame, target, buckets=RANGES)
+    values = pd.Series(y).value_counts()
+    if pd.api.types.is_numeric_dtype(y) and len(values) > 2:
+        return Examples(X, y.astype(float), names, False)
+    return Examples(X, (y == values.index[-1]).astype(float), names, True)
+
+
+# ---- the fit
+
+
+def fit(examples: Examples, gamma: float) -> Result:
+    """Return the pairs of a sparse machine, measured on a held-out third of the rows."""
+    from sklearn.linear_model import LogisticRegression, Ridge
+    from sklearn.metrics import r2_score, roc_auc_score
+    from sklearn.model_selection import train_test_split
+
+    kept = examples.y if examples.classes else None
+    X, held, y, truth = train_test_split(
+        examples.X, examples.y, test_size=1 / 3, random_state=0, stratify=kept
+    )
+    kind = FactorizationMachineClassifier if examples.classes else FactorizationMachineRegressor
+    if not examples.classes:
+        mean, scale = y.mean(), y.std() or 1.0
+        y, truth = (y - mean) / scale, (truth - mean) / scale
+    report("with pairs", 0, 2)
+    model = kind(penalty="ti", gamma=gamma, n_components=8, max_iter=60, random_state=0).fit(X, y)
+    report("without pairs", 1, 2)
+    linear = LogisticRegression(max_iter=500).fit(X, y) if examples.classes else Ridge().fit(X, y)
+    if examples.classes:
+        metric = "AUC"
+        value = roc_auc_score(truth, model.decision_function(held))
+        without = roc_auc_score(truth, linear.decision_function(held))
+    else:
+        metric = "R²"
+        value, without = r2_score(truth, model.predict(held)), r2_score(truth, linear.predict(held))
+    together = (examples.X.T @ examples.X).tocsr()
+    rows = [
+        (examples.names[i], examples.names[j], float(weight), int(together[i, j]))
+        for (i, j), weight in model.top_interactions(500)
+    ]
+    pairs = pd.DataFrame(rows, columns=["one", "other", "weight", "rows"])
+    pairs = pairs[pairs["rows"] >= LEAST_ROWS].reset_index(drop=True)
+    return Result(pairs, metric, float(value), float(without), examples.X.shape[0])
+
+
+def show(found: Result, target: str) -> None:
+    """Show what the pairs add, and the largest ones."""
+    one, two, three = st.columns(3)
+    one.metric(f"{found.metric} with pairs", f"{found.value:.3f}", f"{found.value - found.without:+.3f}")
+    two.metric(f"{found.metric} without", f"{found.without:.3f}")
+    three.metric("Pairs with a weight", f"{len(found.pairs):,}")
+    if len(found.pairs) == 0:
+        st.info("No pair has a weight: choose more pairs.")
+        return
+    top = found.pairs.head(SHOWN)
+    rows = [(f"{r.one} × {r.other}", r.weight) for r in top.itertuples()]
+    title = f"Pairs that raise (blue) or lower (orange) {target}"
+    st.altair_chart(charts.bars(rows, title, "weight"), width="stretch")
+    grid = pd.concat([top, top.rename(columns={"one": "other", "other": "one"})])
+    grid = grid.rename(columns={"one": "row", "other": "column", "weight": "value"})
+    with st.expander("As a grid"):
+        st.altair_chart(charts.tiles(grid, "Weights of pairs", "weight"), width="stretch")
+    with st.expander("All pairs"):
+        st.dataframe(found.pairs, hide_index=True, width="stretch")
     st.download_button(
         "Download CSV",
-        csv_text(list(frame.columns), list(frame.itertuples(index=False, name=None))),
-        mime="text/csv",
-        file_name="interactions.csv",
+        found.pairs.to_csv(index=False),
+        "interactions.csv",
+        "text/csv",
+        on_click="ignore",
     )
+    st.caption(f"{count(found.rows, 'example')}; a third is held out and measured.")

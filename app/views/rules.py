@@ -1,150 +1,162 @@
-"""Rules of all users: what they like and what a model puts first, false ones controlled."""
+"""Rules: what a user's likes have in common, and the rule behind a table with two classes."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import state
-from app.parts import examples
-from app.parts.models import choose_model
-from app.session import ask, between, session
-from recsys.errors import counted
-from recsys.explain import Discoveries, discover_rules
-from recsys.utils.export import csv_text
+from app import state, uploads
+from app.catalog import Catalog
+from app.choices import ask
+from app.jobs import result
+from app.parts.text import count, escaped
+from recsys import InputError
+from recsys.datasets.categorical import load_table
+from recsys.explain import measure_rule, taste_rule
+from recsys.explain import text as wording
+from recsys.utils.progress import report
 
-USUAL, MOST = 100, 2000  # users
-LEVELS = (0.01, 0.05, 0.1, 0.2)
-CONTROLS = {
-    "any": "however the tests depend on each other",
-    "positive": "if tests are independent or help each other: finds more",
-}
-LISTS, LIKES = "what the model puts first, and what users like", "what users like"
-WORDED = 5  # rules that are told in words
-TEXT = "Searching rules"
+PAGE = "rules"
+LIKES, TABLE = "Likes of users", "A table"
+LEAST = 8  # likes of a user
+EMBEDDED = ("tic-tac-toe", "monks-1", "monks-2", "monks-3")
+MOST_ROWS, MOST_VALUES = 2_000, 200  # of a table and of one column
 
 
 def page() -> None:
     """Show the page."""
     st.header("Rules", anchor=False)
-    examples.question("rules")
-    catalogue = state.choose_data()
-    st.caption(
-        "The more rules are searched for, the more look good by "
-        "luck. Here a rule is learned from one half of what a user likes and tested on the other, and "
-        "no more than a given share of the rules found is expected to be false."
+    shown = ask(
+        st.segmented_control, "Rules of", [LIKES, TABLE], key="rules", default=LIKES, required=True
     )
-    if len(catalogue.attributes) == 0:
-        st.info("Nothing is known of these items that rules could be made of: genres, a year.")
+    if shown == LIKES:
+        of_users(state.choose_catalog(PAGE))
+    else:
+        of_table()
+
+
+# ---- users
+
+
+def of_users(catalog: Catalog) -> None:
+    """Show the rules of users drawn at random, the surest first."""
+    if len(catalog.attributes) == 0:
+        st.info("Rules are made of genres, years and other features of items; this dataset has none.")
         return
-    users = len(catalogue.data.user_ids)
-    most = min(MOST, users)
-    one, two = st.columns(2)
-    with one:
-        number = ask(
-            st.number_input, "Users, drawn at random", 1, most, name="discover.users",
-            default=min(USUAL, most), valid=between(1, most), help=f"Of {counted(users, 'user')}.",
-        )  # fmt: skip
-        level = ask(
-            st.selectbox, "Share of false rules, at most", name="discover.level", default=0.05,
-            options=LEVELS, format_func=lambda share: f"{share:.0%} of the rules found, on average",
-        )  # fmt: skip
-    with two:
-        of = ask(
-            st.selectbox, "Rules of", name="discover.of", default=LISTS, options=(LISTS, LIKES),
-        )  # fmt: skip
-        control = ask(
-            st.selectbox, "The share holds", name="discover.control", default="any",
-            options=tuple(CONTROLS), format_func=CONTROLS.__getitem__,
-            help="The first is Benjamini and Yekutieli's control (2001), the second Benjamini and "
-            "Hochberg's (1995).",
-        )  # fmt: skip
-    spec = choose_model() if of == LISTS else ""
-    top = 0
-    if spec:
-        most_top = max(len(catalogue.labels) // 2, 1)
-        top = int(
-            ask(
-                st.number_input, "First items of its list", 1, most_top, name="discover.top",
-                default=min(50, most_top), valid=between(1, most_top),
-            )
-        )  # fmt: skip
-    here = session()
-    key = ("discoveries", catalogue.key, int(number), spec, top)
-    asked = state.digest(key)
-
-    def search() -> None:
-        here.set("discover.asked", asked)
-        here.cancelled.discard(key)
-
-    st.button("Search for rules", type="primary", on_click=search)
-    if here.get("discover.asked", "") != asked:
-        examples.empty("rules")
+    st.text("A rule is learned from part of a user's likes, and tested on the rest.")
+    number = ask(st.slider, "Users, drawn at random", 10, 200, 20, 10, key="rule users")
+    key = ("rules", catalog.key, number)
+    frame = result(PAGE, key, lambda: rules(catalog, int(number)), "Searching")
+    if len(frame) == 0:
+        st.info("No rule passed its test. Draw more users.")
         return
-    if key in here.cancelled:
-        st.info("Cancelled. Press the button to begin again.")
-        return
-    model = state.ranker(catalogue, spec) if spec else None
-
-    def work(progress: Any) -> Discoveries:
-        return discover_rules(catalogue.data, most=int(number), ranker=model, top=max(top, 1))
-
-    job = state.run(key, work, TEXT)
-    if state.settled(job, key, TEXT):
-        show(job.result.at(float(level), control))
-
-
-def show(found: Discoveries) -> None:
-    """Show what was searched, the surest rules in words, and all that were found as a table."""
-    result, *method = found.sentences()
-    st.text(result)
-    if not found.shown:
-        _method(method)
-        return
-    st.subheader("The surest", anchor=False)
-    for one in found.shown[:WORDED]:
-        st.text(found.sentence(one))
-    st.subheader("All that were found", anchor=False)
-    names, lines = found.table()
-    table = pd.DataFrame(lines, columns=list(names))
-    shown = pd.DataFrame(
-        {
-            "user": table["user_id"],
-            "rule": table["rule"],
-            "set aside": table["tested"],
-            "follow it": table["hits"],
-            "others": table["others"],
-            "others that do": table["others_hits"],
-            "q": table["q_value"],
-        }
-    )
-    if found.ranker is not None:
-        shown.insert(1, "of", table["of"].map({"likes": "likes", "ranker": found.ranker}))
     st.dataframe(
-        shown, hide_index=True, width="stretch",
+        frame,
+        hide_index=True,
+        width="stretch",
         column_config={
-            "rule": st.column_config.TextColumn(width="medium"),
-            "q": st.column_config.NumberColumn(
-                format="%.2g", help="The smallest share at which the rule is among those found."
-            ),
+            "likes that follow": st.column_config.ProgressColumn(format="percent", max_value=1.0),
+            "all items that follow": st.column_config.ProgressColumn(format="percent", max_value=1.0),
+            "tested": st.column_config.TextColumn(help="Held-out likes that follow the rule."),
         },
-    )  # fmt: skip
-    st.caption(
-        "Set aside are items of the user that the rule was not learned from. Others are items that "
-        "the user does not like; of a model's rules, those of the tested half that are not among its "
-        "first."
     )
-    _method(method)
     st.download_button(
-        "Download the rules", csv_text(list(names), lines), mime="text/csv",
-        file_name=f"rules-{found.name}.csv",
-    )  # fmt: skip
+        "Download CSV", frame.to_csv(index=False), "rules.csv", "text/csv", on_click="ignore"
+    )
 
 
-def _method(sentences: list[str]) -> None:
-    """Show how rules were learned and tested."""
-    with st.expander("How they were learned and tested"):
-        for sentence in sentences:
-            st.text(sentence)
+def rules(catalog: Catalog, number: int, seed: int = 0) -> pd.DataFrame:
+    """Return the rules of drawn users that passed their test."""
+    matrix = catalog.matrix
+    users = np.flatnonzero(np.diff(matrix.indptr) >= LEAST)
+    users = np.random.default_rng(seed).permutation(users)[:number]
+    rows = []
+    for k, user in enumerate(users):
+        report("users", k, len(users))
+        items = matrix[user].indices
+        popularity = catalog.popularity.astype(float)
+        popularity[items] -= 1
+        found = taste_rule(items, catalog.attributes, popularity)
+        if found is None or not found.shown:
+            continue
+        rows.append(
+            {
+                "user": str(catalog.data.user_ids[user]),
+                "rule": wording.readable(found.rule),
+                "likes that follow": found.support / found.profile,
+                "all items that follow": found.catalogue / found.items,
+                "tested": f"{found.tested_hits} of {found.tested}" if found.tested else "–",
+            }
+        )
+    frame = pd.DataFrame(rows)
+    if len(frame):
+        lift = frame["likes that follow"] / frame["all items that follow"]
+        frame = frame.iloc[(-lift).argsort(kind="stable")]
+    return frame
+
+
+# ---- a table
+
+
+def of_table() -> None:
+    """Show the rule that a kernel machine follows on a table with two classes."""
+    st.text("A kernel machine learns the class of the rows; the rule says what it follows.")
+    file = st.file_uploader("A table of your own (optional)", type=["csv", "tsv", "xlsx"])
+    try:
+        if file is None:
+            name = ask(st.selectbox, "Table", list(EMBEDDED), key="rule table")
+            table = load_table(name)
+            X, y, names = table.X, table.y, tuple(table.names)
+        else:
+            name = file.name
+            X, y, names = encoded(uploads.content_of(file), name)
+    except InputError as error:
+        st.error(escaped(error))
+        return
+    left, right = st.columns(2)
+    with left:
+        clauses = ask(st.slider, "Most clauses", 1, 20, 10, key="clauses")
+    with right:
+        literals = ask(st.slider, "Most parts of a clause", 1, 8, 5, key="literals")
+    key = ("table rule", name, y.tobytes(), X.tobytes(), clauses, literals)
+    options: dict[str, Any] = {
+        "max_clauses": int(clauses),
+        "max_literals": int(literals),
+        "names": names,
+    }
+    found = result(PAGE, key, lambda: measure_rule(X, y, **options), "Learning")
+    st.subheader("The rule", anchor=False)
+    st.text("\nor ".join(wording.readable(found.rule).split(", or ")))
+    for place, (label, value, note) in zip(
+        st.columns(3),
+        (
+            ("Accuracy", found.accuracy, "Held-out rows that the rule classifies correctly."),
+            ("Fidelity", found.fidelity, "Held-out rows on which the rule and the machine agree."),
+            ("Largest class", found.majority, "Accuracy without any rule."),
+        ),
+        strict=True,
+    ):
+        place.metric(label, f"{value:.1%}", help=note)
+    st.caption(f"Learned from {count(found.rows, 'row')}, tested on {found.held_out:,}.")
+
+
+def encoded(content: bytes, name: str) -> tuple[Any, Any, tuple[str, ...]]:
+    """Return an uploaded table as 0/1 features, its chosen class and the features' names."""
+    with uploads.saved(content, name) as path:
+        read = pd.read_excel if path.suffix == ".xlsx" else pd.read_csv
+        options: dict[str, Any] = {} if path.suffix == ".xlsx" else {"sep": None, "engine": "python"}
+        try:
+            frame = read(path, dtype=str, nrows=MOST_ROWS, **options).dropna()
+        except (ValueError, pd.errors.ParserError):
+            raise InputError(f"{name}: this is not a table that can be read") from None
+    columns = [c for c in frame.columns if 1 < frame[c].nunique() <= MOST_VALUES]
+    if len(columns) < 2:
+        raise InputError(f"{name}: a column of classes and one of categories are needed")
+    target = st.selectbox("Column with the class", columns, index=len(columns) - 1)
+    positive = st.selectbox("Class that the rule describes", sorted(frame[target].unique()))
+    dummies = pd.get_dummies(frame[[c for c in columns if c != target]], prefix_sep="=")
+    y = np.where(frame[target] == positive, 1, -1)
+    return dummies.to_numpy(np.uint8), y, tuple(dummies.columns)

@@ -1,0 +1,42 @@
+"""Choices: widgets whose values are kept in the address, over pages and reloads, by Streamlit itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import streamlit as st
+
+SAMPLE = "sample"
+
+
+def ask(widget: Callable[..., Any], label: str, *args: Any, key: str, **options: Any) -> Any:
+    """Draw a widget whose value is in the address, and kept for the session."""
+    return widget(label, *args, key=key, bind="query-params", persist_state="session", **options)
+
+
+def scoped(name: str, *owners: str | None) -> str:
+    """Return the key of a choice that belongs to a dataset or a user: another one has its own."""
+    parts = [str(owner)[:20] for owner in owners if owner not in (None, SAMPLE)]
+    return "-".join([name, *parts])
+
+
+def missing(key: str, options: Sequence[str]) -> str | None:
+    """Return the value that the address asks for and that is not among the options, until `dismiss`.
+
+    It is remembered, because Streamlit removes what is invalid from the address.
+    """
+    memory = f"missing {key}"
+    asked = st.query_params.get(key)
+    if asked is not None and asked not in options and key not in st.session_state:
+        st.session_state[memory] = asked
+    value: str | None = st.session_state.get(memory)
+    if value in options:
+        dismiss(key)
+        return None
+    return value
+
+
+def dismiss(key: str) -> None:
+    """Forget that something is missing."""
+    st.session_state.pop(f"missing {key}", None)
