@@ -41,7 +41,7 @@ def recommend(
 def explain(
     model: Recommender[Any], catalog: Catalog, person: Person, item: str, n: int, changes: int = 0
 ) -> Any:
-    """Return why an item has its score: `recsys.recommender.Why`. A liked item is explained by the others."""
+    """Return why an item has its score, a `Why`. A liked item is explained by the others."""
     target = catalog.items[item]
     if person.is_known and item not in person.likes:
         return model.explain(catalog.users[str(person.user)], target, n, changes=changes)

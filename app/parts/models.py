@@ -21,6 +21,7 @@ PURPOSES = {
     "cosine": ("Fastest", "Items liked by the same users, fitted in a moment."),
     "slist": ("What comes next", "What follows the latest likes."),
     "content": ("By item features", "Items with the same genres and other features."),
+    "ease": ("EASE", "A linear model of the items, with exact reasons."),
     "popularity": ("Popular", "The same items for everybody."),
 }
 

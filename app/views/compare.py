@@ -29,6 +29,7 @@ MEASURED = ("auc", "ndcg@10", "map@10")
 def page() -> None:
     """Show the page."""
     st.header("Compare", anchor=False)
+    st.text("Part of what each user liked is hidden; each model predicts it from the rest.")
     catalog = state.choose_catalog(PAGE)
     settings = choose(catalog)
     if settings is None:
@@ -71,14 +72,14 @@ def choose(catalog: Catalog) -> dict[str, Any] | None:
     with settings:
         one, two, three = st.columns([2, 1, 1])
     has_test = catalog.data.held_out is not None
-    names = [name for name in PROTOCOLS if has_test or not PROTOCOLS.get(name).comes_with_data]
+    names = [name for name in PROTOCOLS if has_test or name != "published"]
     with one:
         key = scoped("protocol", catalog.name if has_test else None)
         usual = names.index("half-profile")
         protocol = ask(st.selectbox, "Protocol", names, usual, key=key, help="Which likes are hidden.")
     way = find_protocol(protocol)
     with two:
-        folds = ask(st.number_input, "Folds", 2, 10, 2, key="folds", disabled=way.default_folds == 1)
+        folds = ask(st.number_input, "Folds", 2, 10, 2, key="folds", disabled=way.folds == 1)
     with three:
         seed = ask(st.number_input, "Seed", 0, 10_000, 0, key="seed", help="Of the random choices.")
     with settings:
@@ -89,7 +90,7 @@ def choose(catalog: Catalog) -> dict[str, Any] | None:
     try:
         for spec in specs:
             ranker_of(spec)  # refuses an unknown one
-        way.check(catalog.data, int(folds) if way.default_folds > 1 else way.default_folds)
+        way.check(catalog.data, int(folds) if way.folds > 1 else way.folds)
     except InputError as error:
         st.warning(escaped(error))
         return None
@@ -97,7 +98,7 @@ def choose(catalog: Catalog) -> dict[str, Any] | None:
         st.info("Choose at least one model and one metric.")
         return None
     chosen = {"models": tuple(specs), "metrics": tuple(measured), "protocol": protocol}
-    return chosen | {"folds": int(folds) if way.default_folds > 1 else None, "seed": int(seed)}
+    return chosen | {"folds": int(folds) if way.folds > 1 else None, "seed": int(seed)}
 
 
 def run(catalog: Catalog, settings: dict[str, Any]) -> Report:
@@ -137,7 +138,7 @@ def show(catalog: Catalog, report: Report, settings: dict[str, Any]) -> None:
         columns[k % len(columns)].altair_chart(chart, width="stretch")
     with st.expander("All values"):
         st.dataframe(values(report, frame, settings["metrics"]), hide_index=True)
-        for note in [*report.notes, *report.conventions]:
+        for note in report.notes:
             st.caption(escaped(note))
     groups(report, metric)
     with st.expander("The same on the command line"):
@@ -167,7 +168,8 @@ def headline(report: Report, metric: str, names: list[str]) -> str:
         return f"{names[0]} has the best {metric}"
     between = f"95% interval {found['ends'][0]:+.3f} to {found['ends'][1]:+.3f}"
     if not found["clear"]:
-        return f"No clear difference in {metric} between {names[0]} and {names[1]} ({found['by']:+.3f}, {between})"
+        pair = f"{names[0]} and {names[1]}"
+        return f"No clear difference in {metric} between {pair} ({found['by']:+.3f}, {between})"
     return f"{names[0]} is better than {names[1]}: {metric} {found['by']:+.3f} ({between})"
 
 
@@ -204,7 +206,7 @@ def groups(report: Report, metric: str) -> None:
     """Show a metric by the length of the profile."""
     with st.expander("By the length of the profile"):
         try:
-            frame = report.by("profile length").frame()
+            frame = report.by("profile length")
         except InputError as error:
             st.caption(escaped(error))
             return

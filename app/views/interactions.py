@@ -1,4 +1,4 @@
-"""Interactions: which two features together raise or lower a target, by a sparse factorization machine."""
+"""Interactions: which two features together raise or lower a target."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def page() -> None:
     """Show the page."""
     st.header("Interactions", anchor=False)
     st.text(
-        "Which two features matter together? A sparse factorization machine gives a weight to each pair, "
-        "and 0 to most."
+        "Which two features matter together? A sparse factorization machine gives each pair a weight, 0 "
+        "to most."
     )
     file = st.file_uploader(
         "A table with a column to predict (optional; else the likes of the chosen dataset)",
@@ -128,7 +128,7 @@ def fit(examples: Examples, gamma: float) -> Result:
         mean, scale = y.mean(), y.std() or 1.0
         y, truth = (y - mean) / scale, (truth - mean) / scale
     report("with pairs", 0, 2)
-    model = kind(penalty="ti", gamma=gamma, n_components=8, max_iter=60, random_state=0).fit(X, y)
+    model = kind(penalty="ti", gamma=gamma, n_components=8, max_iter=60, tol=0).fit(X, y)
     report("without pairs", 1, 2)
     linear = LogisticRegression(max_iter=500).fit(X, y) if examples.classes else Ridge().fit(X, y)
     if examples.classes:

@@ -95,7 +95,7 @@ def degree_parameters(name: str) -> list[str]:
 
 
 def curves(data: Interactions, names: list[str], top: int) -> pd.DataFrame:
-    """Return spectral ratio and AUC of kernels over their degree; one without a degree repeats its values.
+    """Return spectral ratio and AUC of kernels over their degree; one without repeats its values.
 
     A kernel ends at the first degree that it refuses.
     """

@@ -37,8 +37,8 @@ def page() -> None:
     """Show the page."""
     st.header("Links", anchor=False)
     st.text(
-        "Predictors learn from some links and from the features of their ends, and are measured on links "
-        "that they have not seen."
+        "Predictors learn from some links and from the features of both ends. They are measured on "
+        "links that they have not seen."
     )
     options = [DATASET, *(name for name in GRAPHS if found_graph(name) is not None)]
     source = ask(

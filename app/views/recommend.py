@@ -48,7 +48,7 @@ def page() -> None:
                 0.0,
                 0.1,
                 key="diversity",
-                help="Higher values favor items liked by different users; 0 keeps the order of the scores.",
+                help="Higher values favor items liked by different users; 0 keeps the score order.",
             )
     model = state.recommender(PAGE, catalog, spec, named(spec), partial(popular, catalog, person, n))
     try:
@@ -137,7 +137,7 @@ def more_about(catalog: Catalog, model: Recommender[Any], person: Person, table:
         if rule is not None and rule.shown:
             st.text(
                 f"This profile as a rule: {wording.readable(rule.rule)}. {rule.support:,} of the "
-                f"{count(rule.profile, 'item')} follow it, and {rule.catalogue:,} of all {rule.items:,}. "
+                f"{count(rule.profile, 'item')} follow it, {rule.catalogue:,} of all {rule.items:,}. "
                 "The rule describes the profile; the model does not use it."
             )
         if text := wording.parts(model.ranker):

@@ -83,6 +83,8 @@ def table_rows(
 
 
 def _is_name(cells: pd.Series) -> bool:
+    if cells.astype(str).str.contains("|", regex=False).any():  # several values in a cell
+        return False
     numbers = pd.to_numeric(cells, errors="coerce").notna().sum() == cells.notna().sum()
     values = cells.nunique()
     return not numbers and values > MANY_VALUES and values > len(cells) / 2

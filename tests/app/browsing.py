@@ -15,10 +15,6 @@ SHOTS = os.environ.get("RECSYS_SHOTS")
 CHROMIUM = next(
     (p for name in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(name))), None
 )
-# A small table of ratings, as a person uploads it.
-RATINGS = "user_id,item_id,rating\n" + "".join(
-    f"u{u},film {(u * 3 + k * k) % 17},{1 + (u + k) % 5}\n" for u in range(30) for k in range(8)
-)
 MARKS = [
     pytest.mark.browser,
     pytest.mark.slow,

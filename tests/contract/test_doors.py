@@ -19,7 +19,6 @@ import recsys
 from recsys import cli
 from recsys.data.side_information import described
 from recsys.explain import products
-from recsys.recommender.answers import rule_sentences
 from recsys.service import create_app
 from recsys.service.schemas import ExplainResponse, RecommendResponse, RulesResponse
 from tests.contract.drawn import drawn
@@ -56,14 +55,8 @@ def command(capfd, *arguments):
     return json.loads(capfd.readouterr().out)
 
 
-def test_an_explanation_is_the_same_in_four_doors(model, capfd):
-    from app.catalogues import catalogue_of
-    from app.views.explain import package_of
-    from recsys.recommender.explained import explained_row
-
+def test_an_explanation_is_the_same_in_three_interfaces(model, capfd):
     file, found, pairs = model
-    catalogue = catalogue_of(("dataset", "drawn"), DATA)
-    shown = package_of(catalogue, found.ranker)
     capfd.readouterr()
     with TestClient(create_app(file)) as client:
         for k, (user, item) in enumerate(pairs):
@@ -78,9 +71,6 @@ def test_an_explanation_is_the_same_in_four_doors(model, capfd):
             for name, value in more.items():
                 given += [f"--{name.replace('_', '-')}", value]
             assert command(capfd, "explain", "--ranker", file, *given) == told
-            row, word = catalogue.user(user).row, catalogue.word
-            page = explained_row(shown, user, row, item, LISTED, exclude=user, word=word, **more)
-            assert page.as_dict() == told
             assert (told["changes"] is None) == (not more)
             assert (told["formulas"] is None) == (not more or found.ranker.name not in OF_USERS)
             none = [note.split(":")[0] for note in told["notes"]]
@@ -93,62 +83,6 @@ def test_an_explanation_is_the_same_in_four_doors(model, capfd):
                     (not ruled["items"]) == (ruled["text"] == "") == ("no rule of the model" in missing)
                 )
                 assert (ruled["attributes"] is None) == ("no rule over attributes" in missing)
-
-
-@pytest.fixture(scope="module")
-def uploaded():
-    """Return the name of the data in the app."""
-    from app import state
-    from app.uploads import UploadedTable
-
-    return state.keep_table(UploadedTable(DATA), "the interfaces")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("spec", MODELS)
-def test_the_page_itself_draws_the_explanation(spec, uploaded, monkeypatch):
-    """Its texts and the rows of its charts, for items that are not liked: the others it asks without."""
-    from app.charts import explain as charts
-    from tests.app.page_runs import captions, open_page, texts
-
-    shown = []
-
-    def keep(name):
-        draw = getattr(charts, name)
-        monkeypatch.setattr(charts, name, lambda *given: shown.append((name, given)) or draw(*given))
-
-    keep("waterfall")
-    keep("bars")
-    found = recsys.Recommender(spec).fit(DATA)
-    rng = np.random.default_rng(6)
-    free = np.argwhere(DATA.matrix.toarray() == 0)
-    for user, item in free[rng.choice(len(free), PAGES, replace=False)].tolist():
-        who, what = str(DATA.user_ids[user]), str(DATA.item_ids[item])
-        why = found.explain(who, what)
-        asked = found.explain(who, what, model_rule=10)
-        told, kind = why.as_dict(), why.reasons.kind
-        shown.clear()
-        at = open_page("explain", data=uploaded, model=spec, user=who, item=what, explain__rule=True)
-        page = texts(at)
-        ruled = [one for one in asked.notes if one not in why.notes]
-        assert {*rule_sentences(asked.model_rule), *(f"N{one[1:]}." for one in ruled)} <= set(page)
-        assert len(rule_sentences(asked.model_rule)) + len(ruled) == 2
-        assert {f"{note[0].upper()}{note[1:]}." for note in why.notes} <= set(captions(at))
-        assert why.sentence in page and (why.rule is None or why.rule_text in page)
-        parts = [one["score"] for one in told["items"]]
-        drawn_rows = [given[0] for name, given in shown if name == "waterfall"]
-        if kind == "exact":
-            rows = drawn_rows.pop(0)
-            rest = [told["others"]] if told["unlisted"] else []
-            assert [value for _, part, value in rows if part == "part"] == parts + rest
-            assert sum(value for _, part, value in rows if part == "base") == pytest.approx(
-                told["base"], abs=1e-6 * abs(told["score"])
-            )
-            assert rows[-1][1:] == ("score", told["score"])
-        elif parts:
-            assert [given[1] for name, given in shown if name == "bars"] == [parts]
-        wanted = [] if why.products is None or not why.products.listed else [why.multiplied]
-        assert [[(name, value) for name, _, value in rows[:-1]] for rows in drawn_rows] == wanted
 
 
 def test_its_numbers_are_those_of_brute_force(model):

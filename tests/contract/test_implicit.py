@@ -27,7 +27,6 @@ from recsys import (
 from recsys.datasets import load_dataset
 from recsys.rankers import fit_package, load_package
 from recsys.rankers.base import LOWEST
-from recsys.rankers.catalogue import Profile
 from recsys.reranking import rerank
 
 pytestmark = pytest.mark.thorough
@@ -126,19 +125,12 @@ def test_a_list_of_items_is_ranked_by_score_where_liked_ones_are_not_filtered(fi
 
 
 def test_what_speaks_to_people_leaves_liked_items_out_of_a_list(fitted):
-    """The command line, the service and the app filter by lists of items; nobody is told what they have."""
-    lists = pytest.importorskip("app.parts.lists")
-    asked = pytest.importorskip("app.parts.chosen_user").ChosenUser(Profile(0, R[0]))
+    """The command line and the service filter by lists of items; nobody is told what they have."""
     listed = [6, 1, 4, 3, 2, 5, 6]
     wanted = fitted.recommend(0, R[0], items=[1, 3, 5])
     reranked = rerank(fitted, 0, R[0], 20, items=listed)
-    shown = lists.recommend(fitted, asked, 20, np.array(listed))
     np.testing.assert_array_equal(reranked.scores, wanted.scores)
     np.testing.assert_array_equal(reranked.ids, wanted.ids)
-    np.testing.assert_array_equal(shown.ids, wanted.ids)
-    folds = "fold-in" in fitted.capabilities  # as the app does, where it can
-    folded = fitted.recommend(0, R[0], items=[1, 3, 5], recalculate_user=folds)
-    np.testing.assert_allclose(shown.scores, folded.scores, rtol=1e-6)
     varied = rerank(fitted, 0, R[0], 20, items=listed, diversity=0.5, item_users=R.tocsc())
     assert set(varied.ids) == {1, 3, 5}
     assert set(rerank(fitted, 0, R[0], 20, items=listed, dislikes=[3], dislike_weight=0).ids) == {1, 5}

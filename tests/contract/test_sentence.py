@@ -8,7 +8,6 @@ import inspect
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -21,7 +20,6 @@ from recsys import cli
 from recsys.evaluation import evaluate
 from recsys.evaluation.metrics import parse_metric, ranking_values
 from recsys.rankers import Ranker, list_rankers, load_package, make_ranker
-from recsys.recommender.answers import rule_sentences
 from recsys.service import create_app
 from recsys.utils.spec import parse_spec
 from tests.contract.drawn import drawn
@@ -73,15 +71,6 @@ def command(capfd, *arguments):
     return json.loads(capfd.readouterr().out)
 
 
-@pytest.fixture(scope="module")
-def uploaded():
-    """Return the name of the data in the app."""
-    from app import state
-    from app.uploads import UploadedTable
-
-    return state.keep_table(UploadedTable(DATA), "the sentence")
-
-
 def test_each_family_has_a_name_and_is_behind_the_one_interface(model, tmp_path):
     spec, file, found = model
     name, params = parse_spec(spec)
@@ -101,58 +90,6 @@ def test_each_family_has_a_name_and_is_behind_the_one_interface(model, tmp_path)
     assert load_package(file).ranker.name == name
 
 
-@pytest.mark.thorough
-def test_top_n_is_the_same_in_every_door(model, uploaded):
-    from tests.app.card_texts import titles
-    from tests.app.page_runs import open_page
-
-    spec, file, found = model
-    ranker, R = found.ranker, DATA.matrix
-    user = DATA.user_ids.tolist().index(USER)
-    scores = ranker.scores(user, R[user])[0].astype(float)
-    scores[R[user].indices] = -np.inf
-    best = np.argsort(-scores, kind="stable")[:N]
-    wanted = [str(DATA.item_ids[k]) for k in best]
-    assert found.recommend(USER, n=N)["item"].tolist() == wanted
-    out = file.with_name("top.csv")
-    given = ["--ranker", file, "--user", USER, "-n", N, "--out", out]
-    assert cli.call(["recommend", *map(str, given)]) == 0
-    assert pd.read_csv(out, dtype=str)["item_id"].tolist() == wanted
-    with TestClient(create_app(file)) as client:
-        answer = client.post("/recommend", json={"user": USER, "n": N}).json()
-    assert [one["item"] for one in answer["items"]] == wanted
-    shown = titles(open_page("recommend", data=uploaded, model=spec, user=USER))
-    assert shown[:N] == [str(DATA.titles[k]) for k in best]
-
-
-@pytest.mark.thorough
-def test_every_door_explains_and_gives_the_rule(model, uploaded, capfd):
-    from tests.app.page_runs import open_page, texts
-
-    spec, file, found = model
-    item = found.recommend(USER, n=1)["item"][0]
-    why = found.explain(USER, item, model_rule=10)
-    assert why.reasons.kind == "exact" and why.rows
-    asked = ("--ranker", file, "--user", USER)
-    given = ("--item", item, "--model-rule", 10, "--json", "-")
-    assert command(capfd, "explain", *asked, *given) == why.as_dict()
-    rule = found.model_rule(user=USER, n=10)
-    assert command(capfd, "rules", *asked, "-n", 10, "--json", "-") == rule.as_dict()
-    with TestClient(create_app(file)) as client:
-        answer = client.post("/explain", json={"user": USER, "item": item, "model_rule": 10}).json()
-        assert answer == why.as_dict() | {"unknown": []}
-        told = client.post("/rules", json={"user": USER, "n": 10}).json()
-        assert told == rule.as_dict() | {"unknown": []}
-    at = open_page("explain", data=uploaded, model=spec, user=USER, item=item, explain__rule=True)
-    shown = texts(at)
-    ruled = rule_sentences(why.model_rule)
-    ruled += [f"N{note[1:]}." for note in why.notes if note.startswith("no rule ")]
-    assert len(ruled) == 2 and set(ruled) <= set(shown)
-    assert why.sentence in shown and (not why.rule_text or why.rule_text in shown)
-    multiplied = "Which features, and which two together"
-    assert (multiplied in [one.label for one in at.expander]) == (why.products is not None)
-
-
 def test_a_family_whose_rules_are_read_from_its_weights_gives_them(model, capfd):
     """CF-OMD and its Boolean kernels of one connective: formulas over users, by weight."""
     spec, file, found = model
@@ -161,20 +98,6 @@ def test_a_family_whose_rules_are_read_from_its_weights_gives_them(model, capfd)
     told = command(capfd, "explain", "--ranker", file, "--user", USER, "--people", "--json", "-")
     weights = [one["weight"] for one in told["formulas"]]
     assert weights and weights == sorted(weights, reverse=True) and told["exact"]
-
-
-@pytest.mark.slow
-def test_the_app_gives_rules_of_what_the_model_puts_first(model, uploaded):
-    from app.views.rules import LISTS
-    from recsys.explain import discover_rules
-    from tests.app.page_runs import open_page, press, texts
-
-    spec, _, found = model
-    chosen = {"discover__of": LISTS, "discover__users": 20, "discover__top": 10}
-    at = press(open_page("rules", data=uploaded, model=spec, **chosen), "Search for rules")
-    wanted = discover_rules(DATA, most=20, ranker=found.ranker, top=10).at(0.05, "any")
-    assert wanted.sentences() and set(wanted.sentences()) <= set(texts(at))
-    assert all(wanted.sentence(one) in texts(at) for one in wanted.shown[:5])
 
 
 @pytest.fixture(scope="module")
@@ -227,26 +150,3 @@ def test_auc_and_map_at_k_of_what_the_service_scores(model):
     precisions = [sum(hits[: k + 1]) / (k + 1) for k, hit in enumerate(hits) if hit]
     wanted = [auc, sum(precisions) / min(len(liked[1::2]), 10)]
     assert told[0].tolist() == pytest.approx(wanted, abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    "spec",
-    [
-        pytest.param(one, marks=[] if name == "FM" else pytest.mark.slow)
-        for name, one in FAMILIES.items()
-    ],
-)
-def test_the_app_measures_the_same(spec, report, uploaded):
-    from tests.app.page_runs import open_page, press
-
-    some = ["popularity", spec]
-    chosen = {
-        "evaluate__models": some[:1],
-        "evaluate__more": some[1],
-        "evaluate__metrics": list(METRICS),
-    }
-    at = open_page("compare", data=uploaded, evaluate__folds=2, **chosen)
-    table = press(at, "Run").dataframe[0].value
-    row = table[table["model"] == some[1]].iloc[0]
-    for name in METRICS:
-        assert row[name] == report.result(some[1]).metrics[name].mean

@@ -1,6 +1,5 @@
 """The model's rule over an item's own attributes: its counts are those of a plain loop over the list."""
 
-import json
 from html import escape
 
 import numpy as np
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 import recsys
-from recsys import Interactions, cli
+from recsys import Interactions
 from recsys.rankers import fit_package, make_ranker
 from recsys.recommender.model_rules import ITEMS, attributes_rule
 
@@ -109,66 +108,6 @@ def with_a_rule(model, first=FIRST):
             if attributes_rule(model.package, user, row, int(item), first)[0] is not None:
                 return user, str(DATA.item_ids[item])
     raise AssertionError("no list has a rule")
-
-
-def test_a_rule_is_the_same_in_the_doors(tmp_path, capfd):
-    pytest.importorskip("fastapi")
-    pytest.importorskip("streamlit")
-    from fastapi.testclient import TestClient
-
-    from app.catalogues import catalogue_of
-    from app.views.explain import package_of
-    from recsys.recommender.explained import explained_row, model_rule_of
-    from recsys.service import create_app
-    from recsys.service.schemas import ExplainResponse
-
-    file = tmp_path / "m.recsys"
-    recsys.Recommender("content").fit(DATA).save(file)
-    model = recsys.load(file)
-    user, what = with_a_rule(model)
-    who = str(DATA.user_ids[user])
-    why = model.explain(who, what, model_rule=FIRST)
-    told = why.as_dict()
-    owned = told["model_rule"]["attributes"]
-    assert owned is not None
-    with TestClient(create_app(file)) as client:
-        answer = client.post("/explain", json={"user": who, "item": what, "model_rule": FIRST}).json()
-    ExplainResponse.model_validate(answer, strict=True, extra="forbid")
-    assert answer == told | {"unknown": []}
-    capfd.readouterr()
-    asked = ["explain", "--ranker", str(file), "--user", who, "--item", what]
-    asked += ["--model-rule", str(FIRST)]
-    assert cli.call([*asked, "--json", "-"]) == 0
-    assert json.loads(capfd.readouterr().out) == told
-    assert cli.call(asked) == 0
-    assert owned["text"] in " ".join(capfd.readouterr().out.split())
-    catalogue = catalogue_of(("dataset", "sample"), DATA)
-    shown, item = package_of(catalogue, model.ranker), DATA.item_ids.tolist().index(what)
-    profile = catalogue.user(user)
-    page = explained_row(
-        shown, user, profile.row, item, exclude=user, times=profile.times, word=catalogue.word,
-        model_rule=FIRST,
-    )  # fmt: skip
-    assert page.as_dict()["model_rule"] == told["model_rule"]
-    rule, _ = model_rule_of(
-        shown, user, profile.row, item, FIRST, fold_in=False, times=profile.times, exclude=user,
-        word=catalogue.word, leave_out=np.zeros(0, np.int64),
-    )  # fmt: skip
-    assert rule == told["model_rule"]
-
-
-@pytest.mark.slow
-def test_the_page_shows_the_rule():
-    pytest.importorskip("streamlit")
-    from tests.app.page_runs import open_page, texts
-
-    model = recsys.Recommender("content").fit(DATA)
-    user, what = with_a_rule(model, 10)
-    who = str(DATA.user_ids[user])
-    why = model.explain(who, what, model_rule=10)
-    at = open_page("explain", model="content", user=who, item=what, explain__rule=True)
-    assert why.model_rule["attributes"]["text"] in texts(at)
-    assert {f"N{note[1:]}." for note in why.notes if note.startswith("no rule")} <= set(texts(at))
 
 
 def planted(items, popular, genres, liked=()):
