@@ -16,7 +16,8 @@ from recsys.data import find_protocol
 from recsys.data.splits import protocol_for
 from recsys.evaluation import EvaluationInterrupted, Report, Result
 from recsys.evaluation import evaluate as run_evaluation
-from recsys.rankers.registry import COMPARED, ranker_of
+from recsys.evaluation.defaults import default_comparison
+from recsys.rankers.registry import ranker_of
 from recsys.utils.progress import bar
 
 
@@ -52,9 +53,17 @@ def evaluate(
     """Compare models under one protocol, with paired tests between them."""
     find_protocol(protocol_for(protocol, test))  # an unknown one is told early
     # Before data is read: a misspelt name is refused at once.
-    models = [(spec, ranker_of(spec)) for spec in _split_commas(model) or COMPARED]
+    models = [(spec, ranker_of(spec)) for spec in _split_commas(model)]
     names = [part for text in metric or () for part in text.split(",")] or ["auc", "ndcg@10", "map@10"]
     found = data.load(quiet, test)
+    chosen, only_folds = protocol_for(protocol, test, found), None
+    if not models:
+        way = find_protocol(chosen)
+        default = default_comparison(found, way.folds if way.grouped and folds is None else 1)
+        models = [(spec, ranker_of(spec)) for spec in default.models]
+        only_folds = default.only_folds
+        if default.note and not quiet:
+            terminal.say(f"note: {default.note}")
 
     def show(result: Result) -> None:
         means = ", ".join(f"{name} {value.mean:.4f}" for name, value in result.metrics.items())
@@ -64,7 +73,7 @@ def evaluate(
     try:
         with bar(not quiet) as progress:
             report = run_evaluation(
-                found, models, protocol=protocol_for(protocol, test, found), folds=folds, metrics=names,
+                found, models, protocol=chosen, folds=folds, only_folds=only_folds, metrics=names,
                 seed=seed, filter_liked=not keep_liked, n_jobs=jobs, budget=budget, progress=progress,
                 on_result=None if quiet or len(models) == 1 else show,
             )  # fmt: skip

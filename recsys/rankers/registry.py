@@ -29,13 +29,6 @@ def list_rankers() -> list[str]:
     return [name for name, module in needed.items() if not module or find_spec(module) is not None]
 
 
-# What `recsys evaluate` measures when no model is named, the slow ones last.
-COMPARED = (
-    "popularity", "ease", "cf-komd:kernel=mc,degree=2", "msdw", "als", "sparse-fm", "fm", "pairnet",
-    "auto",
-)  # fmt: skip
-
-
 def offered_models() -> list[str]:
     """Return the specifications that a list of models offers, as the rankers declare them."""
     return [

@@ -129,12 +129,11 @@ def test_help_imports_no_command():
 
 
 def test_what_is_compared_without_a_model_has_a_model_of_each_family(recsys, files, monkeypatch):
-    from recsys.cli import evaluate
-    from recsys.rankers.registry import COMPARED
+    from recsys.evaluation import defaults
 
     families = {"popularity", "ease", "cf-komd", "als", "sparse-fm", "fm", "pairnet"}
-    assert families <= {spec.split(":")[0] for spec in COMPARED}
-    monkeypatch.setattr(evaluate, "COMPARED", ("popularity",))
+    assert families <= {spec.split(":")[0] for spec in defaults.COMPARED}
+    monkeypatch.setattr(defaults, "COMPARED", ("popularity",))
     code, out, err = recsys("evaluate", *files, "--folds", 2, "--json", "-")
     assert code == 0, err
     assert [r["model"] for r in json.loads(out)["results"]] == ["popularity"]

@@ -23,11 +23,12 @@ from recsys import (
     load_ranker,
     make_ranker,
 )
+from recsys.evaluation.defaults import COMPARED
 from recsys.kernels import make_kernel
 from recsys.links import make_link_predictor
 from recsys.rankers.auto import tried
 from recsys.rankers.base import ABILITIES, State
-from recsys.rankers.registry import COMPARED, RANKERS, offered_models
+from recsys.rankers.registry import RANKERS, offered_models
 from recsys.utils.spec import format_spec, parse_spec
 
 ABLE = {

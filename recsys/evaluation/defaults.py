@@ -1,0 +1,71 @@
+"""The default comparison of `recsys evaluate`, as large as its table allows."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from recsys.data import Interactions
+
+COMPARED = (
+    "popularity",
+    "ease",
+    "cf-komd:kernel=mc,degree=2",
+    "msdw",
+    "als",
+    "sparse-fm",
+    "fm",
+    "pairnet",
+    "auto",
+)
+USUAL_PAIRS = 150_000  # interactions up to which everything is measured as it is
+USUAL_ITEMS = 4_000  # items up to which a dense inverse takes no more than its share
+ITEM_PAIR_BYTES = 500_000_000  # of co-occurrence counts, in each process
+BY_EPOCHS = ("fm", "sparse-fm", "pairnet")
+ITERATIONS, LEAST_ITERATIONS = 20, 3
+AUTO_SECONDS = 40.0  # of all folds
+
+
+class Comparison(NamedTuple):
+    """Specifications of models, how many folds to measure (None for all), and what was changed."""
+
+    models: list[str]
+    only_folds: int | None
+    note: str
+
+
+def default_comparison(data: Interactions, folds: int) -> Comparison:
+    """Return the models to compare on a table, the slow ones set smaller where it is large.
+
+    Examples
+    --------
+    >>> import recsys
+    >>> default_comparison(recsys.load_dataset("sample"), 5).note
+    ''
+    """
+    pairs, items = len(data.users), data.n_items
+    only = max(1, min(folds, folds * USUAL_PAIRS // pairs))
+    lengths = np.bincount(data.users).astype(np.float64)
+    counted = 8 * min(float(items) ** 2, float(lengths @ lengths))
+    models, left_out = [], []
+    for spec in COMPARED:
+        name = spec.partition(":")[0]
+        if name in ("ease", "msdw") and items > USUAL_ITEMS and counted > ITEM_PAIR_BYTES:
+            left_out.append(spec)
+            continue
+        if name == "ease" and items > USUAL_ITEMS:
+            spec = "ease:top_k=100"
+        elif name in BY_EPOCHS and pairs > USUAL_PAIRS:
+            spec = f"{name}:iterations={max(LEAST_ITERATIONS, ITERATIONS * USUAL_PAIRS // pairs)}"
+        elif name == "auto" and (pairs > USUAL_PAIRS or items > USUAL_ITEMS):
+            spec = f"auto:budget={AUTO_SECONDS / only:g}"
+        models.append(spec)
+    changed = [spec for spec in models if spec not in COMPARED]
+    said = [f"set smaller for this table: {', '.join(changed)}"] * bool(changed)
+    if left_out:
+        said.append(f"left out, for {counted / 1e9:.1f} GB of item pairs: {', '.join(left_out)}")
+    if only < folds:
+        said.append(f"folds measured: {only} of {folds}")
+    note = f"{'; '.join(said)} (--model and --folds overrule it)" if said else ""
+    return Comparison(models, only if only < folds else None, note)
