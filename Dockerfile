@@ -12,9 +12,9 @@ ENV NUMBA_CPU_NAME=generic NUMBA_CACHE_DIR=/var/cache/recsys PYTHONUNBUFFERED=1
 COPY constraints.txt /tmp/constraints.txt
 COPY --from=build /wheels /wheels
 RUN python -m venv /opt/recsys
-RUN /opt/recsys/bin/python -m pip install --no-cache-dir -c /tmp/constraints.txt "$(ls /wheels/*.whl)[app,events,service]"
+RUN /opt/recsys/bin/python -m pip install --no-cache-dir -c /tmp/constraints.txt "$(ls /wheels/*.whl)[app,service]"
 ENV PATH=/opt/recsys/bin:$PATH
-RUN useradd --system --uid 10001 --create-home recsys && mkdir -p /var/cache/recsys /models /events && chown recsys /var/cache/recsys /events
+RUN useradd --system --uid 10001 --create-home recsys && mkdir -p /var/cache/recsys /models && chown recsys /var/cache/recsys
 USER recsys
 RUN recsys compile
 WORKDIR /home/recsys

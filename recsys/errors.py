@@ -6,7 +6,6 @@ RecsysError
 │   ├── CapabilityError (NotImplementedError)   the ranker does not offer what was asked
 │   ├── ModelFileError              a ranker file is truncated, altered, too new or no ranker
 │   └── DatasetError                a dataset is unknown, absent or damaged
-├── DatabaseError (OSError)         events could not be kept or read
 ├── NotFittedError (scikit-learn's, RuntimeError)   the model was asked before `fit`
 └── FitError (RuntimeError)         fitting diverged or did not reach its tolerance
 """
@@ -46,10 +45,6 @@ class ModelFileError(InputError):
 
 class DatasetError(InputError):
     """A dataset is unknown, absent or damaged."""
-
-
-class DatabaseError(RecsysError, OSError):
-    """A database of events cannot be opened, read or written."""
 
 
 if TYPE_CHECKING:

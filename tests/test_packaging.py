@@ -65,7 +65,6 @@ def test_the_wheel_works_outside_the_clone_with_a_read_only_cache(tmp_path):
 EXTRAS = {
     "app": ("import altair, streamlit", None),
     "benchmark": ("import cvxopt", None),
-    "events": ("import sqlalchemy", None),
     "excel": ("import python_calamine", None),
     "index": ("from recsys.embeddings import ItemIndex; import numpy as np; ItemIndex(np.eye(3, dtype=np.float32))", "usearch"),
     "plot": (

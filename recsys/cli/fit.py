@@ -11,8 +11,6 @@ import typer
 from recsys.cli import terminal
 from recsys.cli.data_options import DataOptions, takes_data
 from recsys.cli.options import Quiet, Threads, use_threads, writable
-from recsys.data.event_database import EventDatabase
-from recsys.data.events import fold, with_events
 from recsys.errors import InputError, counted
 from recsys.explain import text
 from recsys.rankers import fit_package, load_package
@@ -27,13 +25,6 @@ def fit(
     out: Annotated[Path, typer.Option("--out", help="The ranker file to write.", callback=writable)],
     data: DataOptions,
     model: Annotated[str, typer.Option("--model", help="NAME[:key=value,…]")] = "cf-komd",
-    events: Annotated[
-        str | None,
-        typer.Option(
-            "--events",
-            help="Events that `recsys serve --events` kept, applied to the data: a file or a URL.",
-        ),
-    ] = None,
     source: Annotated[
         Path | None,
         typer.Option(
@@ -49,10 +40,8 @@ def fit(
     ranker = ranker_of(model)
     say = terminal.say if is_stdout(out) else print
     if source is not None:
-        if data != DataOptions() or events is not None:
-            raise InputError(
-                "--from takes the data of its ranker file: leave out options of data and --events"
-            )
+        if data != DataOptions():
+            raise InputError("--from takes the data of its ranker file: leave out options of data")
         start = time.perf_counter()
         load_package(source).viewed(ranker).save(out)
         if not quiet:
@@ -62,9 +51,6 @@ def fit(
             )
         return
     found = data.load(quiet)
-    if events is not None:
-        with EventDatabase(events, create=False) as database:
-            found = with_events(found, fold(event for _, event in database.after(0)))
     if not quiet:
         for note in fit_notes(ranker, found):
             say(f"note: {note}")

@@ -30,9 +30,8 @@ from recsys.cli.options import (
 )
 from recsys.errors import InputError, counted
 from recsys.rankers import load_package
-from recsys.recommender.databases import write_table
 from recsys.recommender.filters import left_out, merchandising
-from recsys.recommender.lists import COLUMNS, ListRequest, Lists
+from recsys.recommender.lists import ListRequest, Lists
 from recsys.utils.progress import bar, listening
 from recsys.utils.validation import check_integer
 
@@ -93,16 +92,6 @@ def recommend(
             help="CSV file to write (.json, .jsonl, .parquet).",
         ),
     ] = None,
-    database: Annotated[
-        str | None,
-        typer.Option(
-            "--database",
-            help="With --all: an SQLAlchemy URL, in whose --table the rows of each user are replaced.",
-        ),
-    ] = None,
-    table: Annotated[
-        str, typer.Option("--table", help="Table of --database; made if it is absent.")
-    ] = "recommendations",
     raw: Annotated[bool, typer.Option("--raw", help="No apostrophe before formulas in CSV.")] = False,
     threads: Threads = None,
 ) -> None:
@@ -121,8 +110,6 @@ def recommend(
     if group is None and shares:
         raise InputError("--fair-p and --fair-alpha are of a group of items: name it by --protected")
     fair = None if group is None else {"protected": group, **shares}
-    if database is not None and (not everyone or out is not None):
-        raise InputError("--database is for lists of all users: give --all, and leave out --out")
     use_threads(threads)
     package = load_package(ranker, mapped=True)
     if history is not None:
@@ -140,15 +127,7 @@ def recommend(
         merchandising(package, pinned, boosts, limits, fair),
     )  # fmt: skip
     lines = (lists.lines(block) for block in lists.blocks())
-    if database is not None:
-        columns = {name.removesuffix("_id"): kind for name, kind in COLUMNS.items()} | {"source": str}
-        blocks = (
-            ([str(lists.request.labels[k]) for k, _ in some], lists.lines(some, True))
-            for some in lists.blocks()
-        )
-        with bar(True) as show, listening(show):
-            write_table(database, table, columns, blocks)
-    elif out is not None or everyone:
+    if out is not None or everyone:
         with bar(out is not None) as show, listening(show):
             write_lists(None if out is None else Path(out), lists.columns, lines, raw)
     else:

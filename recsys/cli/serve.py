@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
-import ipaddress
+import json
 import os
 import signal
+import socket
 import sys
-import threading
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +17,9 @@ import typer
 from recsys.cli.options import RankerFile
 from recsys.errors import InputError
 from recsys.utils.extras import install_hint
-from recsys.utils.validation import check_integer, check_real
+from recsys.utils.validation import check_integer
+
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]", "::1")
 
 
 def serve(
@@ -29,87 +32,79 @@ def serve(
     workers: Annotated[
         int, typer.Option("--workers", help="Processes, which share one copy of the model.")
     ] = 1,
-    at_once: Annotated[
-        int, typer.Option("--at-once", help="Requests computed or waiting, of a process; then 503.")
-    ] = 64,
-    connections: Annotated[
-        int, typer.Option("--connections", help="Open connections, of a process.")
-    ] = 1000,
-    rate: Annotated[
-        float | None, typer.Option("--rate", help="Requests a second from one address, then 429.")
-    ] = None,
     proxy: Annotated[
         str | None,
-        typer.Option(
-            "--proxy",
-            help="Addresses or networks, with commas, of proxies whose X-Forwarded-For says who asks.",
-        ),
-    ] = None,
-    events: Annotated[
-        str | None,
-        typer.Option("--events", help="Storage of POST /events: a file of SQLite, or a database URL."),
-    ] = None,
-    item_sets: Annotated[
-        Path | None,
-        typer.Option(
-            "--item-sets", help="Folder where PUT /item-sets keeps sets of items; else a temporary one."
-        ),
-    ] = None,
-    allowed_hosts: Annotated[
-        str | None,
-        typer.Option(
-            "--allowed-hosts",
-            help="Names, with commas, that requests may give in Host, such as '*.example.com'; '*' is "
-            "any. On a loopback address without --proxy: loopback names; else any.",
-        ),
+        typer.Option("--proxy", help="Addresses of proxies, with commas, behind which it runs."),
     ] = None,
     access_log: Annotated[
-        bool, typer.Option("--access-log", help="Write a line of JSON for each request to stdout.")
-    ] = False,
-    log_ids: Annotated[
-        bool, typer.Option("--log-ids", help="The same, with paths, which hold ids, and with addresses.")
+        bool, typer.Option("--access-log", help="Write a line for each request, with its path.")
     ] = False,
 ) -> None:
     """Serve a fitted ranker over HTTP; RECSYS_TOKEN sets a bearer token."""
-    needed = ("fastapi", "uvicorn", "httptools", "msgspec", "prometheus_client")
-    missing = [name for name in needed if importlib.util.find_spec(name) is None]
-    if missing:
-        named = " and ".join(filter(None, (", ".join(missing[:-1]), missing[-1])))
-        raise InputError(f"serve needs {named}: {install_hint('service')}")
+    if any(
+        importlib.util.find_spec(name) is None for name in ("fastapi", "uvicorn", "prometheus_client")
+    ):
+        raise InputError(f"serve needs fastapi, uvicorn and more: {install_hint('service')}")
     check_integer("--port", port, 0, 65535)
-    check_integer("--at-once", at_once, 1)
     check_integer("--workers", workers, 1)
-    check_integer("--connections", connections, 1)
-    if rate is not None:
-        check_real("--rate", rate, 0.0, open_low=True)
-    for one in (proxy or "").split(",") if proxy is not None else ():
-        try:
-            ipaddress.ip_network(one.strip())
-        except ValueError:
-            raise InputError(
-                f"--proxy {one.strip()[:60]!r} is no address: name it as 10.0.0.2"
-            ) from None
-    if workers > 1 and events is not None:
-        raise InputError("--events needs --workers 1: one process writes to the database and follows it")
-    if workers > 1 and sys.platform == "win32":
-        raise InputError("--workers needs a system with forked sockets; on Windows start one process")
-    from recsys.service import server
+    import uvicorn
+    from uvicorn.supervisors import Multiprocess
 
-    where = server.Listening(
-        host, port, uds, workers, connections, proxy,
-        {
-            "token": os.environ.get("RECSYS_TOKEN") or None, "at_once": at_once, "rate": rate,
-            "events": events, "access_log": access_log or log_ids, "log_ids": log_ids,
-            "item_sets": item_sets,
-        },
-    )  # fmt: skip
-    where.options["hosts"] = server.allowed_hosts(where, allowed_hosts)
-    main = threading.current_thread() is threading.main_thread()
-    code = server.run(str(ranker), where, leave_to_the_server if main else lambda: None)
-    if code:
-        raise typer.Exit(code)
+    from recsys.service.app import check_token, from_environment
+    from recsys.service.model_store import load
+
+    check_token(os.environ.get("RECSYS_TOKEN"))
+    listener = listen(host, port, uds)
+    # A web page may let its own name resolve to this machine (DNS rebinding); Host still has the name.
+    hosts = LOOPBACK if uds is None and proxy is None and host in LOOPBACK else ("*",)
+    options = {"path": str(ranker), "mapped": workers > 1, "hosts": hosts}
+    os.environ["RECSYS_SERVE"] = json.dumps(options)
+    if workers > 1:
+        load(ranker, mapped=True)  # a broken file is refused here and not by each worker
+    config = uvicorn.Config(
+        "recsys.service.app:from_environment" if workers > 1 else from_environment(),
+        factory=workers > 1,
+        workers=workers,
+        # Its httptools parser takes the body of a request that offers h2c for another protocol.
+        http="h11",
+        ws="none",
+        log_level="info" if access_log else "error",
+        access_log=access_log,
+        server_header=False,
+        limit_concurrency=1001,
+        timeout_graceful_shutdown=6,
+        proxy_headers=proxy is not None or uds is not None,
+        forwarded_allow_ips="*" if uds else proxy,
+    )
+    shown = f"[{host}]" if ":" in host else host
+    where = f"unix:{uds}" if uds else f"http://{shown}:{listener.getsockname()[1]}"
+    print(f"serving {ranker} on {where}", file=sys.stderr, flush=True)
+    with contextlib.suppress(ValueError):  # not the main thread
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn raises it again at its end
+    if workers > 1:
+        Multiprocess(config, [listener]).run()
+    else:
+        uvicorn.Server(config).run([listener])
 
 
-def leave_to_the_server() -> None:
-    """Let the server answer SIGTERM; it raises the signal once more at its end, which is ignored."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+def listen(host: str, port: int, uds: str | None) -> socket.socket:
+    """Return a bound socket; uvicorn's own exits with a code of its own, and keeps Nagle's delays."""
+    try:
+        if uds is None:
+            family, kind, protocol, _, address = socket.getaddrinfo(
+                host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )[0]
+        else:
+            family, kind, protocol, address = socket.AF_UNIX, socket.SOCK_STREAM, 0, uds
+            if Path(uds).is_socket():
+                os.unlink(uds)  # of a service that was killed
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        if uds is not None:
+            os.chmod(uds, 0o666)  # the permissions of its folder say who may connect
+    except OSError as error:
+        where = uds or f"{host} port {port}"
+        raise InputError(f"{where} cannot be listened on: {error.strerror or error}") from None
+    listener.set_inheritable(True)
+    return listener

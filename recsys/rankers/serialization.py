@@ -36,8 +36,6 @@ def load_ranker(path: model_file.Target, *, mmap: bool = False) -> Ranker:
     Parameters
     ----------
     path : path, or a file open for reading bytes
-        Also a URL of object storage, such as s3://bucket/model.recsys, where fsspec is installed: it is
-        fetched once to this machine's cache.
     mmap : bool
         Leave the arrays in the file, where all processes that read it share one copy in memory; what one
         of them changes is its own. The file may be replaced or removed, but never be cut or written to.

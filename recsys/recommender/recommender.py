@@ -27,7 +27,6 @@ from recsys.rankers.catalogue import fit_notes
 from recsys.rankers.registry import ranker_of
 from recsys.recommender import updates
 from recsys.recommender.answers import Rules, Why
-from recsys.recommender.databases import write_table
 from recsys.recommender.explained import explained, list_rules, word_of
 from recsys.recommender.filters import candidates, left_out, merchandising
 from recsys.recommender.fitted import Fitted, of_matrix, of_one_state, one_at_a_time
@@ -392,7 +391,6 @@ class Recommender(Generic[Table]):
         as_of: float | str | None = None,
         why: bool = False,
         raw: bool = False,
-        table: str | None = None,
         stream: bool = False,
         show_progress: bool = False,
     ) -> Any:
@@ -402,8 +400,7 @@ class Recommender(Generic[Table]):
         ----------
         path : path, optional
             Ending in .parquet, .json, .jsonl (an object a line) or .csv: a file, there whole or not at
-            all. With `table`, an SQLAlchemy URL or Engine. A table is
-            returned when not given.
+            all. A table is returned when not given.
         n, items, exclude, dislikes, diversity, filters, filter_liked, pinned, boosts, at_most : optional
             As in `recommend`; `items` are the same for all users.
         fair, as_of, why
@@ -411,9 +408,6 @@ class Recommender(Generic[Table]):
         raw : bool
             Whether text in CSV that a spreadsheet would run as a formula (it begins with =, +, - or @)
             stays as it is; it gets an apostrophe otherwise.
-        table : str, optional
-            Of the database `path`, whose rows of these users are replaced, a block in a transaction, and
-            whose others stay; made if it is absent, with user and rank for its key.
         stream : bool
             Whether to return a pyarrow RecordBatchReader, which makes a block of lists when it is asked
             for the next one.
@@ -428,8 +422,6 @@ class Recommender(Generic[Table]):
         ------
         InputError
             As `recommend`; if the file cannot be written.
-        DatabaseError
-            If the database cannot be written.
         """
         if check_flag("show_progress", show_progress):
             request = {
@@ -437,9 +429,9 @@ class Recommender(Generic[Table]):
             }
             with bar(True, QUIET) as drawn, listening(drawn):
                 return self.recommend_all(**request)
-        if stream and (path is not None or table is not None):
-            raise InputError("stream=True returns the lists: leave out path and table")
-        if table is None and path is not None and not isinstance(path, (str, os.PathLike)):
+        if stream and path is not None:
+            raise InputError("stream=True returns the lists: leave out path")
+        if path is not None and not isinstance(path, (str, os.PathLike)):
             raise InputError(f"path must name a file, not {type(path).__name__}")
         why = check_flag("why", why)
         lists = self._lists(
@@ -454,21 +446,12 @@ class Recommender(Generic[Table]):
             schema = arrow_schema(columns)
             batches = (arrow_batch(schema, rows_of(some)) for some in lists.blocks())
             return pa.RecordBatchReader.from_batches(schema, batches)
-        if table is not None:
-            columns, rows_of = made.written(lists, why, source=True)
-            labels = lists.request.labels
-            write_table(
-                path, table, columns,
-                (([labels[k] for k, _ in some], rows_of(some)) for some in lists.blocks()),
-            )  # fmt: skip
-            return path
         if path is None:
             rows = (made.of(lists, k, one, why) for block in lists.blocks() for k, one in block)
             return made.table([row for some in rows for row in some], why)
         target = Path(path)
         if target.suffix not in (".parquet", ".json", ".jsonl", ".csv"):
-            hint = "; name the table of a database with table=" if "://" in os.fspath(path) else ""
-            raise InputError(f"{target}: the ending must be .parquet, .json, .jsonl or .csv{hint}")
+            raise InputError(f"{target}: the ending must be .parquet, .json, .jsonl or .csv")
         columns, rows_of = made.written(lists, why)
         write_rows(target, columns, (rows_of(some) for some in lists.blocks()), raw)
         return target

@@ -1,5 +1,5 @@
-"""An HTTP service over a saved ranker: `recsys serve`, or `create_app` under any ASGI server."""
+"""An HTTP service over a saved model: `recsys serve`, or `create_app` under any ASGI server."""
 
-from recsys.service.application import create_app
+from recsys.service.app import create_app
 
 __all__ = ["create_app"]

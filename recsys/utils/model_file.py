@@ -28,7 +28,6 @@ from recsys.errors import InputError, ModelFileError
 from recsys.utils import mapping
 from recsys.utils.atomic import STRETCH, replacing
 from recsys.utils.files import shown
-from recsys.utils.remote import fetched
 from recsys.utils.version import __version__
 
 FORMAT = 2  # 2: arrays by the width of their numbers; 1: by their names
@@ -130,9 +129,9 @@ def read(
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return manifest and arrays of a file that `write` wrote.
 
-    An open file is read from where it stands to its end; it is left open. A file of object storage, by
-    its URL, is fetched first, as `recsys.utils.remote.fetched` does it. With `mapped` the arrays stay in
-    the file, where processes that read it share one copy in memory; what one of them changes is its own.
+    An open file is read from where it stands to its end; it is left open. With `mapped` the arrays
+    stay in the file, where processes that read it share one copy in memory; what one of them changes is
+    its own.
     The file may be replaced or removed, but never be cut or written to. `checked` is a checksum that the
     file has to name and that the caller has verified; it is not computed again, which would read all of
     the file in every process.
@@ -160,11 +159,6 @@ def read(
     return manifest, arrays
 
 
-def _whole(path: Path) -> None:
-    """Refuse a copy that did not come as it was: who takes its checksum for granted reads it later."""
-    read(path, mapped=True)
-
-
 @refuses
 def checksum(path: Target) -> str:
     """Return the checksum that a file names; whether it fits the content, `read` tells."""
@@ -174,8 +168,8 @@ def checksum(path: Target) -> str:
 
 @contextlib.contextmanager
 def _opened(given: Target) -> Iterator[tuple[Any, Any]]:
-    """Yield a path, of a URL that of its copy, or an open file, and the file to read."""
-    path = _target(fetched(given, _whole))
+    """Yield a path or an open file, and the file to read."""
+    path = _target(given)
     try:
         if isinstance(path, Path) and not path.is_file():
             raise ModelFileError(f"{path} is not a file")

@@ -2,7 +2,6 @@
 
 import json
 
-import pandas as pd
 import pytest
 
 import recsys
@@ -85,18 +84,6 @@ def test_ids_of_any_number_come_from_a_file(model, path, tmp_path):
         assert lists(path, tmp_path, option, f"@{file}") == wanted
 
 
-def test_tables_of_databases(model, path, tmp_path):
-    sa = pytest.importorskip("sqlalchemy")
-    url = f"sqlite:///{tmp_path}/top.db"
-    assert cli.call(["recommend", "--ranker", path, "--all", "-n", "3", "--database", url]) == 0
-    engine = sa.create_engine(url)
-    found = pd.read_sql("SELECT * FROM recommendations", engine)
-    engine.dispose()
-    every = model.recommend_all(n=3)
-    order = ["user", "rank"]
-    assert found.sort_values(order)["item"].tolist() == every.sort_values(order)["item"].tolist()
-
-
 def test_scores_and_similar_users(model, path, capfd):
     assert cli.call(["predict", "--ranker", path, "--user", "u0001", "--items", "m0005,m0003"]) == 0
     said = capfd.readouterr().out
@@ -114,7 +101,6 @@ def test_scores_and_similar_users(model, path, capfd):
         ["recommend", "--user", "u0001", "--boost", "m0005"], ["recommend", "--user", "u0001", "--boost", "m0005=x"],
         ["recommend", "--user", "u0001", "--at-most", "brand=2"], ["recommend", "--user", "u0001", "--pin", "nope"],
         ["recommend", "--user", "u0001", "--filter", "year"], ["recommend", "--user", "u0001", "--items", "@nofile"],
-        ["recommend", "--user", "u0001", "--database", "sqlite://"], ["recommend", "--all", "--database", "x"],
         ["similar"], ["similar", "--user", "u0001", "--items", "m0001"], ["similar", "--user", "nobody"],
         ["predict", "--items", "m0001"], ["predict", "--user", "u0001", "--items", "nope"],
     ],

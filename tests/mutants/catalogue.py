@@ -36,7 +36,7 @@ FILES = ("tests/test_model_file.py", "-k", "no_mutated_file_loads")
 PROGRAMS = ("tests/test_simplex_qp.py",)
 FILTERS = "tests/rankers/test_graph_filter.py"
 RECENT = "tests/rankers/test_recent_margin.py"
-UPDATES, EVENTS = "tests/rankers/test_exact_updates.py", "tests/service/test_events.py"
+UPDATES = "tests/rankers/test_exact_updates.py"
 REPORTS = ("tests/evaluation/test_run.py", "-k", "means_over_folds or holm")
 STATISTICS = ("tests/data/test_statistics.py",)
 TIES = ("tests/contract/test_rankers.py", "-k", "equal_scores and popularity")
@@ -316,20 +316,6 @@ MUTANTS = [
         "if not error <= RESIDUAL:",
         "if error < 0:",
         (f"{UPDATES}::test_an_update_that_would_cost_accuracy_is_refused",),
-    ),
-    Mutant(
-        "events are applied to the model that is answering",
-        "rankers/catalogue.py",
-        "ranker = copy.copy(self.ranker)\n        assert",
-        "ranker = self.ranker\n        assert",
-        (f"{EVENTS}::test_requests_are_answered_while_events_are_applied",),
-    ),
-    Mutant(
-        "a batch sent again is kept again",
-        "data/event_database.py",
-        "before = self._digest_of(key)",
-        'key, before = f"{key} {now}", None',
-        (f"{EVENTS}::test_a_batch_sent_again_counts_once",),
     ),
     Mutant(
         "equal scores go by falling index",

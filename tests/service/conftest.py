@@ -10,9 +10,9 @@ from recsys.datasets import load_dataset
 from recsys.rankers import fit_package
 
 
-def wait_until(told):
+def wait_until(condition):
     until = time.monotonic() + 60
-    while not told():
+    while not condition():
         assert time.monotonic() < until
         time.sleep(0.01)
 
@@ -36,32 +36,20 @@ def model(path, tmp_path):
 
 
 @contextlib.contextmanager
-def served(app, **where):
+def served(app):
     """Serve an application on a port of its own, in a thread; give its address."""
     import uvicorn
 
-    from recsys.service import server
+    from recsys.cli.serve import listen
 
-    where = server.Listening(port=0, **where)
-    listener = server.listen(where)
-    made = uvicorn.Server(server.settings(app, where))
-    thread = threading.Thread(target=made.run, kwargs={"sockets": [listener]}, daemon=True)
+    listener = listen("127.0.0.1", 0, None)
+    server = uvicorn.Server(uvicorn.Config(app, http="h11", ws="none", log_level="error"))
+    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
-    for _ in range(1000):
-        if made.started:
-            break
-        time.sleep(0.01)
-    assert made.started
+    wait_until(lambda: server.started)
     try:
         yield listener.getsockname()
     finally:
-        made.should_exit = True
+        server.should_exit = True
         thread.join(20)
         assert not thread.is_alive()
-
-
-@pytest.fixture
-def serving():
-    """Return what serves an application until the test ends, and returns its address."""
-    with contextlib.ExitStack() as running:
-        yield lambda app, **where: running.enter_context(served(app, **where))

@@ -1,51 +1,47 @@
-"""`recsys serve` as a process: addresses, workers, stops."""
+"""`recsys serve` as a process: addresses, workers, stops, other clients, and a replaced file."""
 
+import http.client
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 pytest.importorskip("fastapi")
-pytest.importorskip("httptools")
+pytest.importorskip("httpx2")
+from starlette.testclient import TestClient
 
 from recsys import cli, make_ranker
-from recsys.errors import InputError
-from recsys.rankers import fit_package, load_package
-from recsys.service import server
+from recsys.errors import ModelFileError
+from recsys.rankers import fit_package
+from recsys.service import create_app, model_store
+from recsys.service.app import Line
+from tests.service.conftest import served, wait_until
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 class Served:
-    """The command, and what it says."""
+    """The command, and what it prints."""
 
     def __init__(self, *arguments):
         command = [str(Path(sys.executable).parent / "recsys"), "serve", *map(str, arguments)]
-        self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        self.said = []
-
-    def wait_for(self, text):
-        for line in self.process.stderr:
-            self.said.append(line)
-            if text in line:
-                return line
-        raise AssertionError(f"it ended: {self.said}")
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        self.address = re.search(r"on (\S+)", self.process.stderr.readline())[1]
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
-        out, err = self.process.communicate(timeout=30)
-        return self.process.returncode, out, "".join(self.said) + err
+        self.process.communicate(timeout=30)
+        return self.process.returncode
 
     def __enter__(self):
         return self
@@ -55,62 +51,33 @@ class Served:
         self.process.communicate()
 
 
-def got(url, **more):
-    with urllib.request.urlopen(urllib.request.Request(url, **more), timeout=30) as answer:
-        return answer.read().decode()
+def got(url):
+    return json.loads(urllib.request.urlopen(url, timeout=30).read())
 
 
 @pytest.mark.slow
-def test_a_stop_with_an_unfinished_body_is_soon_and_silent(path):
-    with Served("--ranker", path, "--port", 0, "--access-log") as served:
-        line = served.wait_for("serving")
-        port = int(re.search(r":(\d+)$", line.strip())[1])
-        base = f"http://127.0.0.1:{port}"
-        assert json.loads(got(f"{base}/health"))["status"] == "ok"
-        got(f"{base}/users/u0003/recommendations", headers={"X-Request-ID": "mine-1"})
-        half = socket.create_connection(("127.0.0.1", port))
+def test_workers_share_a_port_and_a_model(path, data, tmp_path):
+    model = tmp_path / "m.recsys"
+    shutil.copy(path, model)
+    with Served("--ranker", model, "--port", 0, "--workers", 2) as service:
+        wait_until(lambda: answers(f"{service.address}/ready"))
+        half = socket.create_connection(("127.0.0.1", int(service.address.rpartition(":")[2])))
         half.sendall(b"POST /recommend HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{")
-        time.sleep(0.3)
-        started = time.monotonic()
-        code, out, err = served.stop()
-        assert code == 0 and time.monotonic() - started < 10
-        assert len(err.strip().splitlines()) == 1, "the address and nothing else"
+        assert len(got(f"{service.address}/users/u0003/recommendations")["items"]) == 10
+        fit_package(make_ranker("popularity"), data, show_progress=False).save(model)
+        names = set()
+        wait_until(lambda: not names.clear() and {
+            got(f"{service.address}/health")["model"] for _ in range(9)
+        } == {"popularity"})  # fmt: skip
+        assert service.stop() == 0
         half.close()
-    lines = [json.loads(line) for line in out.splitlines()]
-    mine = next(line for line in lines if line["request_id"] == "mine-1")
-    assert mine["route"].endswith("/recommendations") and mine["status"] == 200
-    assert "u0003" not in out
 
 
-@pytest.mark.thorough
-def test_a_stop_right_after_the_start_is_heard(path):
-    with Served("--ranker", path, "--port", 0) as served:
-        served.wait_for("serving")
-        code, _, err = served.stop()
-        assert code == 0 and "Traceback" not in err
-
-
-def test_a_port_that_is_taken_is_one_line(path, capfd):
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        port = other.getsockname()[1]
-        assert cli.call(["serve", "--ranker", str(path), "--port", str(port)]) == 2
-        told = capfd.readouterr().err.strip()
-        assert told.count("\n") == 0 and f"port {port} cannot be listened on" in told
-
-
-def test_addresses_are_those_that_a_browser_takes():
-    for host, start in (("127.0.0.1", "http://127.0.0.1:"), ("::1", "http://[::1]:")):
-        where = server.Listening(host, 0)
-        try:
-            listener = server.listen(where)
-        except InputError:
-            assert host == "::1", "there may be no IPv6"
-            continue
-        assert listener.proto == socket.IPPROTO_TCP, "else answers wait for 40 ms"
-        assert server.address(where, listener) == f"{start}{listener.getsockname()[1]}"
-        listener.close()
+def answers(url):
+    try:
+        return bool(urllib.request.urlopen(url, timeout=5))
+    except OSError:
+        return False
 
 
 @pytest.mark.slow
@@ -118,135 +85,199 @@ def test_a_unix_socket(path, tmp_path):
     place = tmp_path / "s.sock"
     with socket.socket(socket.AF_UNIX) as killed:
         killed.bind(str(place))  # and is never removed
-    with Served("--ranker", path, "--uds", place) as served:
-        assert f"unix:{place}" in served.wait_for("serving")
-        with socket.socket(socket.AF_UNIX) as client:
-            client.settimeout(30)
-            client.connect(str(place))
-            client.sendall(b"GET /ready HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-            got = b"".join(iter(lambda: client.recv(4096), b""))
-            assert got.startswith(b"HTTP/1.1 200") and b'{"status":"ready"}' in got
-        with pytest.raises(InputError, match="cannot be listened on"):
-            server.listen(server.Listening(uds=str(place)))
-        assert place.exists()
-        assert served.stop()[0] == 0
-    assert not place.exists()
-    (tmp_path / "file").write_text("mine")
-    with pytest.raises(InputError, match="cannot be listened on"):
-        server.listen(server.Listening(uds=str(tmp_path / "file")))
-    assert (tmp_path / "file").read_text() == "mine"
+    with Served("--ranker", path, "--uds", place) as service:
+        assert service.address == f"unix:{place}"
+
+        def get():
+            with socket.socket(socket.AF_UNIX) as client:
+                client.settimeout(30)
+                client.connect(str(place))
+                client.sendall(b"GET /ready HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+                return b"".join(iter(lambda: client.recv(4096), b""))
+
+        wait_until(lambda: place.exists())
+        time.sleep(1)
+        assert get().startswith(b"HTTP/1.1 200")
+        assert service.stop() == 0
 
 
 @pytest.mark.parametrize(
-    "options, told",
+    ("options", "text"),
     [
-        (["--workers", "2", "--events", "x.sqlite"], "--events needs --workers 1"),
-        (["--workers", "0"], "--workers must be"),
-        (["--connections", "0"], "--connections must be"),
+        (["--workers", "0"], "--workers must be"), (["--port", "99999"], "--port must be"),
         (["--uds", "/nowhere/x.sock"], "cannot be listened on"),
         (["--host", "256.256.256.256"], "cannot be listened on"),
-        (["--proxy", "banana"], "--proxy 'banana' is no address"),
-        (["--allowed-hosts", "a*b"], "--allowed-hosts 'a*b' is no name"),
     ],
-)
-def test_options_that_cannot_be_are_one_line(path, capfd, options, told):
+)  # fmt: skip
+def test_wrong_options_are_one_line(path, capfd, options, text):
     assert cli.call(["serve", "--ranker", str(path), *options]) == 2
-    said = capfd.readouterr().err.strip()
-    assert told in said and said.count("\n") == 0, said
+    err = capfd.readouterr().err.strip()
+    assert text in err and err.count("\n") == 0
 
 
-def children(pid):
-    return [
-        int(child)
-        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()
-    ]
+def test_a_port_that_is_taken_and_a_broken_token_or_file_are_one_line(
+    path, capfd, tmp_path, monkeypatch
+):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        assert cli.call(["serve", "--ranker", str(path), "--port", port]) == 2
+    assert f"port {port} cannot be listened on" in capfd.readouterr().err
+    (tmp_path / "x").write_text("hello")
+    for workers in ("1", "2"):
+        options = ["--ranker", str(tmp_path / "x"), "--port", "0", "--workers", workers]
+        assert cli.call(["serve", *options]) == 2
+        assert capfd.readouterr().err.strip().count("\n") == 0
+    monkeypatch.setenv("RECSYS_TOKEN", "\n")
+    assert cli.call(["serve", "--ranker", str(path), "--port", "0"]) == 2
+    assert "token" in capfd.readouterr().err
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_workers_share_a_port_a_model_and_their_counts(path, data, tmp_path):
-    model = tmp_path / "m.recsys"
-    model.write_bytes(path.read_bytes())
-    with Served("--ranker", model, "--port", 0, "--workers", 2) as served:
-        line = served.wait_for("serving")
-        served.wait_for("serving")
-        base = re.search(r"http://\S+", line)[0]
-        for k in range(40):
-            got(f"{base}/users/{data.user_ids[k]}/recommendations")
-        time.sleep(1.5)
-        counted = re.search(
-            r'duration_seconds_count{[^}]*route="/users/{user:path}/recommendations"} (\S+)',
-            got(f"{base}/metrics"),
+ASK = b'{"history": [], "n": 2}'
+HEAD = b"POST /recommend HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+REQUESTS = {
+    "plain": HEAD + b"Content-Length: %d\r\n\r\n%s" % (len(ASK), ASK),
+    "a blank after the length": HEAD + b"Content-Length: %d \r\n\r\n%s" % (len(ASK), ASK),
+    "chunked with a blank": HEAD + b"Transfer-Encoding: chunked \r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(ASK), ASK),
+    "an offer of HTTP/2": HEAD + b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAAUAAEAA\r\nContent-Length: %d\r\n\r\n%s" % (len(ASK), ASK),
+    "pipelined": (HEAD + b"Content-Length: %d\r\n\r\n%s" % (len(ASK), ASK)) * 2,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def address(path):
+    with served(create_app(path)) as address:
+        yield address
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_legal_requests_are_answered(address, name):
+    with socket.create_connection(address, timeout=20) as client:
+        client.sendall(REQUESTS[name])
+        for _ in range(REQUESTS[name].count(b"POST")):
+            answer = http.client.HTTPResponse(client)
+            answer.begin()
+            assert answer.status == 200 and len(json.loads(answer.read())["items"]) == 2
+
+
+def test_a_line_computes_and_lets_wait_so_many_and_refuses_the_others():
+    from fastapi import HTTPException
+
+    line, gate, computed = Line(workers=1, waiting=2), threading.Event(), []
+
+    def compute():
+        with line:
+            gate.wait(30)
+            computed.append(1)
+
+    threads = [threading.Thread(target=compute) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    wait_until(lambda: line.active == 3)
+    with pytest.raises(HTTPException) as refused, line:
+        pass
+    assert refused.value.status_code == 503 and refused.value.headers == {"retry-after": "1"}
+    gate.set()
+    for thread in threads:
+        thread.join()
+    assert len(computed) == 3 and line.active == 0
+
+
+def test_plain_requests_do_not_wait_for_expensive_ones(path):
+    app = create_app(path)
+    with TestClient(app) as client:
+        app.state.slow._workers.acquire()  # an explanation that takes for ever
+        asking = threading.Thread(
+            target=lambda: client.post("/explain", json={"user": "u0001", "item": "m0001"})
         )
-        assert float(counted[1]) == 40, "whoever is asked tells of both"
-        before = children(served.process.pid)
-        assert len(before) == 2
-        for pid in before:
-            assert str(model) in Path(f"/proc/{pid}/maps").read_text(), "the file is mapped"
-        fit_package(make_ranker("popularity"), data, show_progress=False).save(model)
-        until = time.monotonic() + 30
-        while time.monotonic() < until:
-            seen = {json.loads(got(f"{base}/health"))["model"] for _ in range(20)}
-            if seen == {"popularity"}:
-                break
-            time.sleep(0.2)
-        assert seen == {"popularity"}
-        good = model.read_bytes()
-        (tmp_path / "bad").write_bytes(good[:-5])
-        os.replace(tmp_path / "bad", model)  # one that cannot be started from
-        os.kill(before[0], signal.SIGKILL)
-        for _ in range(40):  # the other one answers all
-            assert json.loads(got(f"{base}/health"))["status"] == "ok"
+        asking.start()
+        wait_until(lambda: app.state.slow.active == 1)
+        assert client.post("/recommend", json={"user": "u0001"}).status_code == 200
+        app.state.slow.active = app.state.slow.size
+        refused = client.post("/recommend", json={"user": "u0001", "why": True})
+        assert refused.status_code == 503 and refused.headers["retry-after"] == "1"
+        app.state.slow.active = 1
+        app.state.slow._workers.release()
+        asking.join()
+        label = 'http_response_status_code="503",http_route="/recommend"'
+        assert label in client.get("/metrics").text
+
+
+@pytest.mark.thorough
+def test_new_files_under_load_fail_no_request(path, data, tmp_path):
+    file = tmp_path / "m.recsys"
+    shutil.copy(path, file)
+    fit_package(make_ranker("popularity"), data, show_progress=False).save(tmp_path / "other")
+    contents = [path.read_bytes(), (tmp_path / "other").read_bytes(), path.read_bytes()[:100]]
+    app = create_app(file, reload_seconds=0.005)
+    failed, stop = [], threading.Event()
+    with TestClient(app, raise_server_exceptions=False) as client:
+
+        def ask(k):
+            while not stop.is_set():
+                answer = client.post("/recommend", json={"user": str(data.user_ids[k]), "n": 3})
+                if answer.status_code != 200 or len(answer.json()["items"]) != 3:
+                    failed.append(answer.text)
+
+        threads = [threading.Thread(target=ask, args=(k,)) for k in range(3)]
+        for thread in threads:
+            thread.start()
+        refused = 0
+        for k in range(30):
+            (tmp_path / "fresh").write_bytes(contents[k % 3])
+            os.replace(tmp_path / "fresh", file)
             time.sleep(0.02)
-        (tmp_path / "good").write_bytes(good)
-        os.replace(tmp_path / "good", model)
-        until = time.monotonic() + 60
-        while len(set(children(served.process.pid)) - set(before)) != 1:
-            assert time.monotonic() < until, "no worker was started in its place"
-            time.sleep(0.2)
-        assert json.loads(got(f"{base}/health"))["status"] == "ok"
-        assert served.stop()[0] == 0
-    for pid in before:
-        assert not Path(f"/proc/{pid}").exists()
+            app.state.models.check()
+            refused += client.get("/health").json()["error"] is not None
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert not failed and refused == 10
 
 
-@pytest.mark.slow
-def test_workers_see_the_same_item_sets(path, data):
-    with Served("--ranker", path, "--port", 0, "--workers", 2) as served:
-        line = served.wait_for("serving")
-        served.wait_for("serving")
-        base = re.search(r"http://\S+", line)[0]
-        head = {"content-type": "application/json"}
-        asked = json.dumps({"history": [], "item_set": "stock"}).encode()
-        for some in (data.item_ids[:3], data.item_ids[3:8]):
-            body = json.dumps({"items": [str(one) for one in some]}).encode()
-            got(f"{base}/item-sets/stock", data=body, method="PUT", headers=head)
-            for _ in range(20):  # of both, as each has a connection of its own
-                found = json.loads(got(f"{base}/recommend", data=asked, headers=head))["items"]
-                assert {one["item"] for one in found} == set(some)
-        assert served.stop()[0] == 0
+def test_scores_that_are_not_finite_are_refused(data, tmp_path):
+    package = fit_package(make_ranker("ease"), data, show_progress=False)
+    package.ranker.weights_[:] = 3e38  # finite, and so are not its sums
+    package.save(tmp_path / "m")
+    with pytest.raises(ModelFileError, match="not finite"):
+        create_app(tmp_path / "m")
 
 
-@pytest.mark.slow
-def test_workers_that_cannot_start_end_the_service(tmp_path):
-    file = tmp_path / "x"
-    file.write_text("hello")
-    with Served("--ranker", file, "--port", 0, "--workers", 2) as served:
-        _, err = served.process.communicate(timeout=60)
-        assert served.process.returncode == 2
-        assert str(file) in err and "Traceback" not in err
-
-
-def test_a_mapped_model_is_the_same_and_what_changes_is_its_own(path):
-    before = path.read_bytes()
-    plain, mapped = load_package(path), load_package(path, mapped=True)
-    users = np.arange(40)
-    for one, other in zip(
-        plain.ranker.recommend(users, plain.user_items[users]),
-        mapped.ranker.recommend(users, mapped.user_items[users]),
-        strict=True,
+@pytest.mark.parametrize("mapped", [False, True])
+def test_no_kind_of_file_ends_it(model, path, mapped):
+    store = model_store.ModelStore(Path(model), 3600, mapped=mapped)
+    for replace in (
+        lambda: Path(model).write_bytes(b""),
+        lambda: Path(model).write_bytes(path.read_bytes()[:-9]),
+        lambda: os.mkfifo(model),
+        lambda: os.mkdir(model),
+        lambda: os.symlink(model, model),
+        lambda: os.symlink("/dev/zero", model),
     ):
-        np.testing.assert_array_equal(one, other)
-    mapped.user_items.data[:] = 7.0
-    assert path.read_bytes() == before and (plain.user_items.data != 7.0).any()
+        os.unlink(model)
+        replace()
+        store.check()
+        assert "refused" in store.error and store.reloads == 0
+        if os.path.isdir(model):
+            os.rmdir(model)
+            Path(model).touch()
+    os.unlink(model)
+    shutil.copy(path, model)
+    store.check()
+    assert store.error is None and store.reloads == 1
+    store.close()
+
+
+def test_what_failed_is_tried_again_later(model, path, monkeypatch):
+    store = model_store.ModelStore(Path(model), 3600)
+    real = model_store.load_package
+    monkeypatch.setattr(model_store, "load_package", lambda *_, **__: (_ for _ in ()).throw(MemoryError))
+    os.utime(model, ns=(1, 1))
+    store.check()
+    assert "MemoryError" in store.error
+    monkeypatch.setattr(model_store, "load_package", real)
+    store.check()
+    assert store.error is not None, "not at once"
+    monkeypatch.setattr(model_store, "RETRY_SECONDS", 0.0)
+    store.check()
+    assert store.error is None and store.reloads == 1
+    store.close()

@@ -1,0 +1,462 @@
+"""The application: routes, limits of requests, and the lines that requests wait in."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import os
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import anyio.to_thread
+import numpy as np
+from fastapi import FastAPI, HTTPException, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, PlainTextResponse
+from numpy.typing import ArrayLike, NDArray
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.convertors import StringConvertor, register_url_convertor
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+from recsys import __version__
+from recsys.errors import InputError
+from recsys.rankers.catalogue import Profile
+from recsys.recommender.explained import explained
+from recsys.reranking import rerank
+from recsys.reranking import similar as similar_items
+from recsys.service import schemas
+from recsys.service.metrics import Metrics
+from recsys.service.model_store import ModelStore, ServedModel
+
+MAX_BODY = 1 << 20
+OPEN = ("/health", "/ready")  # without a token
+TYPE_NAMES = ("constrained-str", "str", "float", "bool", "function-before", "HistoryItem", "Range")
+
+
+class AnyText(StringConvertor):
+    """Path parameters with slashes and line ends."""
+
+    regex = "(?s:.+)"
+
+
+register_url_convertor("text", AnyText())
+
+
+class Line:
+    """Requests that are computed at once, and those that wait; one more gets 503.
+
+    >>> with Line(workers=1, waiting=4):
+    ...     pass
+    """
+
+    def __init__(self, workers: int, waiting: int) -> None:
+        self.size = workers + waiting
+        self.active = 0
+        self._workers = threading.Semaphore(workers)
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self.active == self.size:
+                raise HTTPException(503, "too many requests at once", {"retry-after": "1"})
+            self.active += 1
+        self._workers.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._workers.release()
+        with self._lock:
+            self.active -= 1
+
+
+class Limits:
+    """ASGI middleware: the token, the size of the body, and metrics."""
+
+    def __init__(self, app: Any, metrics: Metrics, token: str | None) -> None:
+        self.app, self.metrics = app, metrics
+        self.token = None if token is None else token.encode()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Handle one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        start, status = time.perf_counter(), 500
+
+        async def send_seen(message: Any) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            headers = dict(scope["headers"])
+            if not self._has_token(scope["path"], headers):
+                response = _refusal(401, "a bearer token is needed", {"www-authenticate": "Bearer"})
+                await response(scope, receive, send_seen)
+            elif (body := await _read(receive, headers.get(b"content-length"))) is None:
+                # The rest of the body is not read.
+                response = _refusal(413, "the body is larger than 1 MiB", {"connection": "close"})
+                await response(scope, receive, send_seen)
+            else:
+                await self.app(scope, _replay(body, receive), send_seen)
+        finally:
+            route = getattr(scope.get("route"), "path", "other")
+            self.metrics.observe(scope["method"], route, status, time.perf_counter() - start)
+
+    def _has_token(self, path: str, headers: dict[bytes, bytes]) -> bool:
+        if self.token is None or path in OPEN:
+            return True
+        kind, _, token = headers.get(b"authorization", b"").partition(b" ")
+        return kind.lower() == b"bearer" and hmac.compare_digest(token.strip(), self.token)
+
+
+async def _read(receive: Any, declared: bytes | None) -> bytes | None:
+    """Return the body; None if it is too large."""
+    if declared is not None and int(declared) > MAX_BODY:
+        return None
+    parts, size = [], 0
+    while True:
+        message = await receive()
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > MAX_BODY:
+            return None
+        if not message.get("more_body"):
+            return b"".join(parts)
+
+
+def _replay(body: bytes, receive: Any) -> Any:
+    messages = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive_again() -> Any:
+        return messages.pop() if messages else await receive()
+
+    return receive_again
+
+
+def _refusal(status: int, detail: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    return JSONResponse({"detail": detail[:500]}, status, headers)
+
+
+def check_token(token: str | None) -> str | None:
+    """Return a token without the line end of the file that it was read from."""
+    if token is None:
+        return None
+    token = token.strip()
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise InputError("the token must be ASCII text without spaces, and not empty: see RECSYS_TOKEN")
+    return token
+
+
+def create_app(
+    path: str | Path,
+    *,
+    token: str | None = None,
+    reload_seconds: float = 1.0,
+    mapped: bool = False,
+    hosts: Sequence[str] = ("*",),
+) -> FastAPI:
+    """Return the ASGI application over one model file.
+
+    Parameters
+    ----------
+    path : path
+        What `recsys fit --out` wrote; when it is replaced, the new model is served.
+    token : str, optional
+        Bearer token that every route but /health and /ready then needs.
+    reload_seconds : float > 0
+        How often the file is looked at.
+    mapped : bool
+        Leave the model's arrays in the file, so that processes share them in memory. The file must then
+        be replaced by renaming, and never be written to.
+    hosts : sequence of str
+        Host names that requests may be sent to, such as "*.example.com".
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, recsys
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "model.recsys"
+    >>> recsys.Recommender("popularity").fit(recsys.load_dataset("sample")).save(file)
+    >>> create_app(file).title
+    'recsys'
+    """
+    token = check_token(token)
+    processors = os.cpu_count() or 1
+    models, metrics = ModelStore(Path(path), reload_seconds, mapped), Metrics()
+    plain, slow = Line(processors, 4 * processors), Line(1, 4 * processors)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        # A thread for each request in the two lines, and some that answer 503.
+        anyio.to_thread.current_default_thread_limiter().total_tokens = plain.size + slow.size + 4
+        yield
+        models.close()
+
+    app = FastAPI(
+        title="recsys",
+        version=__version__,
+        lifespan=lifespan,
+        responses={status: {"model": schemas.Refusal} for status in (401, 404, 413, 422, 503)},
+    )
+    app.state.models, app.state.plain, app.state.slow = models, plain, slow
+    for name, text, value in (
+        ("recsys_waiting", "Requests computed or waiting.", lambda: plain.active + slow.active),
+        ("recsys_model_reloads", "Newer files taken.", lambda: models.reloads),
+        ("recsys_model_refused", "Whether the newest file was refused.", lambda: bool(models.error)),
+        (
+            "recsys_model_modified_timestamp_seconds",
+            "When the file that is served was written.",
+            lambda: models.current.state.modified / 1e9,
+        ),
+    ):
+        metrics.gauge(name, text, value)
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
+    app.add_middleware(Limits, metrics=metrics, token=token)
+    app.add_exception_handler(InputError, lambda _, error: _refusal(422, str(error)))
+    app.add_exception_handler(RequestValidationError, _malformed)
+    _add_routes(app, models, metrics, plain, slow)
+    return app
+
+
+def from_environment() -> FastAPI:
+    """Return the application of a worker process of `recsys serve`."""
+    options = json.loads(os.environ["RECSYS_SERVE"])
+    return create_app(token=os.environ.get("RECSYS_TOKEN"), **options)
+
+
+def _malformed(_: Request, error: Any) -> JSONResponse:
+    """Name the field and what it should be; what was sent is not sent back."""
+    # Of the kinds of values that a field may have, the one that fits furthest.
+    first = max(error.errors(), key=lambda one: len(one["loc"]))
+    parts = [str(part) for part in first["loc"][1:]]
+    where = ".".join(part for part in parts if part not in TYPE_NAMES and "[" not in part)
+    text = (
+        f"{first['msg']}: {first['ctx']['error']}" if first["type"] == "json_invalid" else first["msg"]
+    )
+    return _refusal(422, f"{where or 'the body'}: {text.removeprefix('Value error, ')}")
+
+
+def _add_routes(app: FastAPI, models: ModelStore, metrics: Metrics, plain: Line, slow: Line) -> None:
+    """Add the routes; each answers from the model that is current when it begins."""
+
+    def line(asked: Any) -> Line:
+        return slow if asked.slow else plain
+
+    def get(path: str, model: Any = None) -> Callable[..., Any]:
+        return app.api_route(path, methods=["GET", "HEAD"], response_model=model)
+
+    @get("/health", schemas.HealthResponse)
+    async def health() -> dict[str, Any]:
+        """Say which model answers, and whether a newer file was refused."""
+        package = models.current.package
+        return {
+            "status": "ok",
+            "model": package.ranker.name,
+            "users": len(package.user_ids),
+            "items": len(package.item_ids),
+            "reloads": models.reloads,
+            "error": models.error,
+        }
+
+    @get("/ready")
+    async def ready() -> dict[str, str]:
+        """Say that requests may be sent here."""
+        return {"status": "ready"}
+
+    @app.get("/metrics", response_class=PlainTextResponse)
+    async def show_metrics() -> Response:
+        """Return metrics for Prometheus."""
+        return Response(metrics.text(), media_type=CONTENT_TYPE_LATEST)
+
+    @app.post("/recommend", response_model=schemas.RecommendResponse)
+    def recommend(asked: schemas.RecommendRequest) -> Response:
+        """Return the best items for a known user or a history."""
+        with line(asked):
+            return recommended(models.current, asked)
+
+    @app.get("/users/{user:text}/recommendations", response_model=schemas.RecommendResponse)
+    def recommend_to_user(user: str, n: Annotated[int, Query(ge=1, le=1000)] = 10) -> Response:
+        """Return the best items for a known user."""
+        with plain:
+            return recommended(models.current, schemas.RecommendRequest(user=user, n=n))
+
+    @app.post("/similar", response_model=schemas.SimilarResponse)
+    def similar(asked: schemas.SimilarRequest) -> Response:
+        """Return the items most similar to one."""
+        with slow if asked.diversity else plain:
+            return similar_to(models.current, asked)
+
+    @app.get("/items/{item:text}/similar", response_model=schemas.SimilarResponse)
+    def similar_to_item(item: str, n: Annotated[int, Query(ge=1, le=1000)] = 10) -> Response:
+        """Return the items most similar to one."""
+        with plain:
+            return similar_to(models.current, schemas.SimilarRequest(item=item, n=n))
+
+    @app.get("/users/{user:text}/similar", response_model=schemas.SimilarUsersResponse)
+    def similar_users(user: str, n: Annotated[int, Query(ge=1, le=1000)] = 10) -> Response:
+        """Return the users most similar to one."""
+        with slow:
+            return users_like(models.current, user, n)
+
+    @app.post("/scores", response_model=schemas.ScoresResponse)
+    def scores(asked: schemas.ScoresRequest) -> Response:
+        """Return the scores of items for a known user or a history."""
+        with line(asked):
+            return scores_of(models.current, asked)
+
+    @app.post("/explain")
+    def explain(asked: schemas.ExplainRequest) -> Response:
+        """Return what an item's score rests on, as `recsys explain --json` writes it."""
+        with slow:
+            return explanation(models.current, asked)
+
+
+def recommended(model: ServedModel, asked: schemas.RecommendRequest) -> Response:
+    """Return a list."""
+    package, profile = model.package, profile_of(model, asked)
+    if asked.why and asked.n * profile.row.nnz > schemas.MOST_REASONS:
+        most = schemas.MOST_REASONS // profile.row.nnz
+        raise InputError(f"n: at most {most} items are explained for {profile.row.nnz} liked ones")
+    left_out, unknown = filtered_items(model, asked)
+    disliked, unknown_dislikes = package.known_items(asked.dislikes)
+    result = rerank(
+        package.ranker,
+        profile.userid,
+        profile.row,
+        asked.n,
+        dislikes=disliked,
+        diversity=asked.diversity,
+        item_users=package.item_users if asked.diversity else None,
+        filter_already_liked_items=asked.filter_liked,
+        recalculate_user=profile.fold_in,
+        times=profile.new_times,
+        filter_items=left_out,
+    )
+    items = named(model, *result)
+    if asked.why:
+        for item in items:
+            item["why"] = explained(package, profile, item["item"]).as_dict()
+    unknown = [*profile.unknown, *unknown, *unknown_dislikes]
+    return encoded({"items": items, "fallback": bool(result.fallback), "unknown": unknown})
+
+
+def similar_to(model: ServedModel, asked: schemas.SimilarRequest) -> Response:
+    """Return similar items."""
+    package, item = model.package, item_of(model, asked.item)
+    left_out, unknown = filtered_items(model, asked)
+    result = similar_items(
+        package.ranker,
+        item,
+        asked.n,
+        diversity=asked.diversity,
+        item_users=package.item_users if asked.diversity else None,
+        filter_items=left_out,
+    )
+    return encoded({"items": named(model, *result), "unknown": unknown})
+
+
+def users_like(model: ServedModel, user: str, n: int) -> Response:
+    """Return similar users."""
+    if user not in model.package.user_index:
+        raise HTTPException(404, f"unknown user {user[:60]!r}")
+    index = model.package.user_index[user]
+    ids, scores = model.package.ranker.similar_users(index, N=n, filter_users=[index])
+    names = model.package.user_ids
+    return encoded(
+        {
+            "users": [
+                {"user": str(names[k]), "score": float(score)}
+                for k, score in zip(ids, scores, strict=True)
+            ]
+        }
+    )
+
+
+def scores_of(model: ServedModel, asked: schemas.ScoresRequest) -> Response:
+    """Return scores of items."""
+    ranker, profile = model.package.ranker, profile_of(model, asked)
+    items, unknown = model.package.known_items(asked.items)
+    scores = ranker.scores(
+        profile.userid, profile.row, recalculate_user=profile.fold_in, times=profile.new_times
+    )[0]
+    users = None if profile.fold_in else np.array([profile.userid])
+    fallback = bool(ranker.falls_back(users, profile.row)[0])
+    unknown = [*profile.unknown, *unknown]
+    return encoded(
+        {"items": named(model, items, scores[items]), "fallback": fallback, "unknown": unknown}
+    )
+
+
+def explanation(model: ServedModel, asked: schemas.ExplainRequest) -> Response:
+    """Return what a score rests on."""
+    item_of(model, asked.item)
+    profile = profile_of(model, asked)
+    why = explained(model.package, profile, asked.item, asked.n, changes=asked.changes)
+    return encoded(why.as_dict() | {"unknown": list(profile.unknown)})
+
+
+def encoded(body: dict[str, Any]) -> Response:
+    """Return a response of JSON."""
+    text = json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return Response(text, media_type="application/json")
+
+
+def profile_of(model: ServedModel, asked: schemas.ProfileRequest) -> Profile:
+    """Return the profile of a known user or of a history, whose unknown items are left out."""
+    if asked.history is None:
+        if asked.user not in model.package.user_index:
+            raise HTTPException(404, f"unknown user {str(asked.user)[:60]!r}: post a history instead")
+        return model.package.profile(asked.user)
+    history = [
+        schemas.HistoryItem.model_construct(item=item) if isinstance(item, str) else item
+        for item in asked.history
+    ]
+    times = [item.time for item in history if item.time is not None]
+    if times and len(times) < len(history):
+        raise InputError(f"history: {len(times)} of {len(history)} items have a time: give all or none")
+    weights = None
+    if any(item.weight is not None for item in history):
+        weights = [1.0 if item.weight is None else item.weight for item in history]
+    return model.package.profile(
+        history=[item.item for item in history],
+        times=times or None,
+        weights=weights,
+        skip_unknown=True,
+    )
+
+
+def item_of(model: ServedModel, item: str) -> int:
+    """Return an item's index; an unknown one is 404."""
+    if item not in model.package.item_index:
+        raise HTTPException(404, f"unknown item {item[:60]!r}")
+    return model.package.item_index[item]
+
+
+def filtered_items(
+    model: ServedModel, asked: schemas.Candidates
+) -> tuple[NDArray[np.intp] | None, list[str]]:
+    """Return the items that are left out, None where none are, and the ids that are unknown."""
+    if asked.items is None and not asked.filter_items and not asked.filters:
+        return None, []
+    keep = np.full(len(model.package.item_ids), asked.items is None)
+    known, unknown = model.package.known_items(
+        asked.filter_items if asked.items is None else asked.items
+    )
+    keep[known] = asked.items is not None
+    if asked.filters:
+        filters = asked.model_dump(include={"filters"})["filters"]
+        keep &= model.passing(json.dumps(filters, sort_keys=True))
+    return np.flatnonzero(~keep), unknown
+
+
+def named(model: ServedModel, ids: ArrayLike, scores: ArrayLike) -> list[dict[str, Any]]:
+    """Return items with their titles and scores."""
+    names, titles = model.package.item_ids, model.package.titles
+    return [
+        {"item": str(names[k]), "title": str(titles[k]), "score": float(score)}
+        for k, score in zip(np.asarray(ids).tolist(), np.asarray(scores).tolist(), strict=True)
+    ]
