@@ -12,7 +12,7 @@ MOST_REASONS = 10_000  # explained items × liked items of one request
 Id = Annotated[str, Field(min_length=1, max_length=200)]
 Ids = Annotated[list[Id], Field(max_length=1000)]
 Count = Annotated[int, Field(strict=True, ge=1, le=1000)]
-Number = Annotated[float, Field(allow_inf_nan=False)]
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Share = Annotated[float, Field(strict=True, ge=0, le=1)]
 Flag = Annotated[bool, Field(strict=True)]
 Scalar = Annotated[str, Field(max_length=200)] | bool | Number
