@@ -155,9 +155,6 @@ CALLERS = {
     ),
     "quadratic": lambda: SparseLowRankQuadratic(max_iter=3).fit(PLANTED.X, PLANTED.y),
     "orders' weights": lambda: _machine(fit_lower="simplex", degree=3),
-    "component weights": lambda: _machine(
-        fit_component_weights=True, fit_lower="inhomogeneous", degree=3
-    ),
 }
 PLANTED = planted_interactions(60, groups=1, per_group=3, noise_features=2)
 NEEDS = {"norm": ("orders' weights",)}

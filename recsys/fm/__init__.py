@@ -4,7 +4,6 @@ from recsys.fm.bayesian import (
     BayesianFactorizationMachineClassifier,
     BayesianFactorizationMachineRegressor,
 )
-from recsys.fm.custom import CustomLoss, SeparablePenalty
 from recsys.fm.encoder import PairEncoder
 from recsys.fm.estimators import (
     AllSubsetsClassifier,
@@ -23,7 +22,6 @@ __all__ = [
     "AllSubsetsRegressor",
     "BayesianFactorizationMachineClassifier",
     "BayesianFactorizationMachineRegressor",
-    "CustomLoss",
     "FactorizationMachineClassifier",
     "FactorizationMachineRegressor",
     "PairEncoder",
@@ -32,7 +30,6 @@ __all__ = [
     "PolynomialNetworkClassifier",
     "PolynomialNetworkRegressor",
     "Recovery",
-    "SeparablePenalty",
     "interactions",
     "liked_pairs",
     "planted_interactions",

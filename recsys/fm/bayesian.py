@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from recsys.errors import InputError
-from recsys.fm._estimator import clean_rows, weighed_rows
+from recsys.fm.base import clean_rows, weighed_rows
 from recsys.fm.blocks import Block, find_blocks, given_blocks
 from recsys.fm.gibbs import Sampler
 from recsys.fm.objective import Model

@@ -10,7 +10,7 @@ Source: as `recsys.fm.blocks`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,10 +29,6 @@ Vector = NDArray[np.float64]
 MOST_CHUNKS = 16
 CANCELS = 1e4  # size of an object's A^(m−1) that would cancel too much of its rows' sums
 ROWS_OF_CHUNK = 16  # for each object, from which another chunk costs little
-
-
-def _same(kernel: Any) -> Any:
-    return kernel
 
 
 class Component(NamedTuple):
@@ -122,7 +118,7 @@ class BlockTables:
 
     def gather(
         self, b: int, component: Component, pending: Change, sign: float, state: Vector, loss: Any,
-        threads: int | None, compiled: Callable[[Any], Any] = _same, row_weights: Vector = ALIKE,
+        threads: int | None, row_weights: Vector = ALIKE,
     ) -> Vector:  # fmt: skip
         """Return Σ r·C and Σ C·Cᵀ over each object's rows, of block b, (objects, m + m·m).
 
@@ -141,10 +137,10 @@ class BlockTables:
         if component.by_totals:
             kernel = {1: _gather_one, 2: _gather_two, 3: _gather_three}.get(m, _gather_many)
             fresh, own = other is not component, component.lower[self.slices[b]]
-            in_threads(threads, compiled(kernel), fresh, own, self.of, component.lower, *shared)
+            in_threads(threads, kernel, fresh, own, self.of, component.lower, *shared)
         else:
             held = component.lower if other is None else other.lower
-            in_threads(threads, compiled(_gather), b, held, self.of, component.lower, *shared)
+            in_threads(threads, _gather, b, held, self.of, component.lower, *shared)
         return sums.sum(axis=0)
 
     def apply(self, pending: Change, sign: float, state: Vector, threads: int | None) -> None:

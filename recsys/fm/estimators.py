@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from recsys.errors import InputError
-from recsys.fm._estimator import Classifier, Regressor
-from recsys.fm.custom import CustomLoss
+from recsys.fm.base import Classifier, Regressor
 from recsys.fm.objective import Model
 from recsys.fm.order_weights import check_theta, weights_of_ones
 from recsys.fm.selection import Interpretation
@@ -181,7 +180,7 @@ class FactorizationMachineClassifier(_FactorizationMachine, Classifier):
     True
     """
 
-    loss: str | CustomLoss = "logistic"
+    loss: str = "logistic"
 
 
 class _Subsets:
@@ -227,7 +226,7 @@ class AllSubsetsClassifier(_Subsets, Classifier):
     """
 
     fit_linear: bool = False
-    loss: str | CustomLoss = "logistic"
+    loss: str = "logistic"
 
 
 @dataclass(eq=False, repr=False)
@@ -313,5 +312,5 @@ class PolynomialNetworkClassifier(_Network, Classifier):
     True
     """
 
-    loss: str | CustomLoss = "logistic"
+    loss: str = "logistic"
     init_scale: float = 0.1

@@ -10,8 +10,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys._jit import in_threads
-from recsys._specialised import specialised
-from recsys.fm.custom import CustomLoss, loss_argument, penalty_argument, replacements
 from recsys.fm.penalties import Penalty
 from recsys.multilinear.arrays import ALIKE, Compressed, Layout, Target
 from recsys.multilinear.forms import ALL_SUBSETS, Form
@@ -104,7 +102,7 @@ class Objective:
     model : Model
     X : (rows, features) CSR
     y : (rows,) float64
-    loss : Loss or CustomLoss
+    loss : Loss
     regularization : Regularization
     intercept : bool
         Whether the bias moves.
@@ -120,7 +118,7 @@ class Objective:
     model: Model
     X: sp.csr_matrix
     y: Vector
-    loss: Loss | CustomLoss
+    loss: Loss
     regularization: Regularization
     intercept: bool
     rng: np.random.RandomState
@@ -161,17 +159,7 @@ class Objective:
         weights = ALIKE
         if self.row_weights is not None:
             weights = self.row_weights if order is None else self.row_weights[order]
-        return Target(y, pred, loss_argument(self.loss), self.loss.curvature, weights)
-
-    @property
-    def penalty_argument(self) -> Any:
-        """The penalty as compiled passes take it."""
-        return penalty_argument(self.regularization.penalty)
-
-    def compiled(self, kernel: Any) -> Any:
-        """Return a compiled pass, made again around the penalty and the loss if they are custom."""
-        custom = replacements(self.regularization.penalty, self.loss)
-        return specialised(kernel, custom) if custom else kernel
+        return Target(y, pred, self.loss.code, self.loss.curvature, weights)
 
     def draw(self, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return rows of the positive class and rows of the negative one, drawn with replacement."""
@@ -222,7 +210,7 @@ class Objective:
             with np.errstate(invalid="ignore"):  # of what has diverged
                 pred = pred[self.pairs[0]] - pred[self.pairs[1]]
             y, weights = np.ones(len(pred)), ALIKE
-        return float(self.compiled(mean_loss)(loss_argument(self.loss), pred, y, weights))
+        return float(mean_loss(self.loss.code, pred, y, weights))
 
     def ridge(self, z: Vector) -> float:
         """Return ½α‖w‖² + ½β‖P‖², and ½β‖λ‖² where λ is learned."""
@@ -257,10 +245,10 @@ class Objective:
         parts = np.zeros((ROW_CHUNKS if self.X.shape[0] >= MANY_ROWS else 1, len(z)))
         arguments = (
             z, model.layout, Compressed.of(self.X), self.y, self.target.row_weights,
-            loss_argument(self.loss), self.pred, parts,
+            self.loss.code, self.pred, parts,
         )  # fmt: skip
         threads = threads_for(3.0 * model.work(self.X), self.threads)
-        in_threads(threads, self.compiled(full_gradient), *arguments)
+        in_threads(threads, full_gradient, *arguments)
         gradient = parts[0] if len(parts) == 1 else parts.sum(axis=0)
         d = 1 + model.features
         if not self.intercept:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,7 @@ class Target(NamedTuple):
 
     y: Vector
     pred: Vector
-    loss: Any  # a code, or the parameters of a custom loss
+    loss: int  # its code
     curvature: float
     row_weights: Vector = ALIKE
 

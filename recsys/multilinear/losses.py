@@ -20,7 +20,6 @@ from recsys.registry import Registry
 __all__ = [
     "LOSSES",
     "Loss",
-    "is_squared",
     "loss_names",
     "loss_slope",
     "loss_value",
@@ -28,7 +27,7 @@ __all__ = [
     "slopes_of",
 ]
 
-SQUARED, LOGISTIC, SQUARED_HINGE, HUBER = range(4)
+SQUARED, LOGISTIC, SQUARED_HINGE = range(3)
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,6 @@ for _loss in (
     Loss("squared", SQUARED, 1.0, for_classes=True, for_numbers=True),
     Loss("logistic", LOGISTIC, 0.25, for_classes=True),
     Loss("squared_hinge", SQUARED_HINGE, 2.0, for_classes=True),
-    Loss("huber", HUBER, 1.0, for_numbers=True),
     # Rendle et al. 2009; on pairs these are the logistic loss and the squared hinge
     Loss("bpr", LOGISTIC, 0.25, for_classes=True, pairwise=True),
     Loss("auc", SQUARED_HINGE, 2.0, for_classes=True, pairwise=True),
@@ -98,7 +96,7 @@ def loss_names(
 
 @jit
 def loss_value(code, p, y):
-    """ℓ(p, y): ½(p − y)²; log(1 + e^(−yp)); max(0, 1 − yp)²; Huber's with threshold 1."""
+    """ℓ(p, y): ½(p − y)²; log(1 + e^(−yp)); max(0, 1 − yp)²."""
     if code == SQUARED:
         return 0.5 * (p - y) ** 2
     if code == LOGISTIC:
@@ -107,9 +105,6 @@ def loss_value(code, p, y):
     if code == SQUARED_HINGE:
         left = max(0.0, 1.0 - y * p)
         return left * left
-    if code == HUBER:
-        r = abs(p - y)
-        return 0.5 * r * r if r <= 1.0 else r - 0.5
     return np.nan  # a code without a branch is no loss: the first objective says so
 
 
@@ -123,15 +118,7 @@ def loss_slope(code, p, y):
         return -y / (1.0 + np.exp(z)) if z < 700 else 0.0
     if code == SQUARED_HINGE:
         return -2.0 * y * max(0.0, 1.0 - y * p)
-    if code == HUBER:
-        return min(1.0, max(-1.0, p - y))
     return np.nan
-
-
-@jit
-def is_squared(code):
-    """Return whether the quadratic bound of the loss is the loss itself."""
-    return code == SQUARED
 
 
 @jit

@@ -181,7 +181,7 @@ def test_squares_of_norms_bound_the_weights_of_interactions_and_norms_do_not(bou
 
 HIGHER = [
     (solver, penalty)
-    for solver in ("fista", "nmapgd", "katyusha", "sgd", "adagrad")
+    for solver in ("fista", "nmapgd", "psgd")
     for penalty in ("ti", "cs", "l1-power", "l21-power")
 ]
 
@@ -198,9 +198,7 @@ def test_every_solver_selects_in_order_3(solver, penalty):
         degree=3, fit_lower=None, n_components=2, gamma=0.01 if penalty.endswith("power") else 0.05,
         init_scale=0.5, max_iter=150, tol=1e-7, beta=1e-3, random_state=0,
     )  # fmt: skip
-    stochastic = (
-        {"batch_size": 12, "learning_rate": 0.05} if solver in ("sgd", "adagrad", "katyusha") else {}
-    )
+    stochastic = {"batch_size": 12, "learning_rate": 0.05} if solver == "psgd" else {}
     model = FactorizationMachineRegressor(solver=solver, penalty=penalty, **kw, **stochastic).fit(X, y)
     exact = FactorizationMachineRegressor(
         solver={"ti": "cd", "cs": "block"}.get(penalty, "fista"), penalty=penalty, **kw

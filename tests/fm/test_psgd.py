@@ -88,11 +88,3 @@ def test_it_serves_classes_and_pairs_of_rows(loss):
     ).fit(X, y)
     scores = model.decision_function(X)
     assert (scores[y > 0][:, None] > scores[y < 0][None]).mean() > 0.9
-
-
-def test_partial_fit_goes_on_with_the_steps_made():
-    X, y = task(6, n=200)
-    one = FactorizationMachineRegressor(solver="psgd", penalty="cs", gamma=1e-3, beta=0.5)
-    one.partial_fit(X, y).partial_fit(X, y)
-    two = FactorizationMachineRegressor(solver="psgd", penalty="cs", gamma=1e-3, beta=0.5, max_iter=2, tol=0.0).fit(X, y)  # fmt: skip
-    np.testing.assert_allclose(one.P_[0], two.P_[0])

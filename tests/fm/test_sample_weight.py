@@ -27,7 +27,6 @@ from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, Form
 from recsys.multilinear.losses import LOSSES, loss_names
 from recsys.utils.features import check_sample_weight, relative_weights
 from tests.fm.test_fm import task
-from tests.outside.penalties import Huber
 from tests.reference import fm as reference
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -38,27 +37,24 @@ QUICK = [
     FactorizationMachineClassifier(degree=3, penalty="ti", gamma=0.01, **FEW),
 ]
 SLOWER = [
-    FactorizationMachineRegressor(loss="huber", degree=3, fit_lower="augment", **FEW),
-    FactorizationMachineRegressor(loss=Huber(0.5), **FEW),
-    FactorizationMachineRegressor(fit_signs=True, **FEW),
-    FactorizationMachineRegressor(degree=3, fit_lower="simplex", fit_component_weights=True, **FEW),
+    FactorizationMachineRegressor(degree=3, fit_lower="augment", **FEW),
+    FactorizationMachineRegressor(init_lambda="random_signs", **FEW),
+    FactorizationMachineRegressor(degree=3, fit_lower="simplex", fit_lambda=True, **FEW),
     FactorizationMachineClassifier(loss="squared_hinge", solver="block", **FEW),
-    FactorizationMachineClassifier(degree=3, solver="block", line_search=True, **FEW),
-    FactorizationMachineClassifier(penalty="cs", gamma=0.01, solver="block", line_search=True, **FEW),
+    FactorizationMachineClassifier(degree=3, solver="block", **FEW),
+    FactorizationMachineClassifier(penalty="cs", gamma=0.01, solver="block", **FEW),
     FactorizationMachineClassifier(penalty="ti", gamma=0.01, solver="fista", **FEW),
     FactorizationMachineRegressor(penalty="omega", gamma=0.01, solver="nmapgd", **FEW),
     FactorizationMachineClassifier(degree=3, solver="lbfgs", **FEW),
     FactorizationMachineClassifier(penalty="l1", gamma=0.01, solver="subgradient", **FEW),
-    AllSubsetsRegressor(fit_component_weights=True, **FEW), AllSubsetsClassifier(solver="block", **FEW),
+    AllSubsetsRegressor(fit_lambda=True, **FEW), AllSubsetsClassifier(solver="block", **FEW),
     PolynomialNetworkRegressor(degree=3, **FEW),
-    PolynomialNetworkRegressor(degree=3, lifted=False, fit_lower="augment", **FEW),
+    PolynomialNetworkRegressor(degree=3, lifted=False, fit_lower="augment", solver="lbfgs", **FEW),
 ]  # fmt: skip
 BY_CHANCE = [
-    FactorizationMachineRegressor(solver="sgd", learning_rate=0.02, **FEW),
     FactorizationMachineClassifier(solver="adagrad", **FEW),
     FactorizationMachineRegressor(solver="psgd", learning_rate=0.02, batch_size=4, **FEW),
-    FactorizationMachineRegressor(solver="katyusha", batch_size=4, **FEW),
-    FactorizationMachineClassifier(loss="bpr", solver="sgd", **FEW),
+    FactorizationMachineClassifier(loss="bpr", solver="adagrad", **FEW),
 ]
 BAYESIAN = BayesianFactorizationMachineRegressor(n_components=2, n_draws=8, burn_in=3)
 
@@ -118,7 +114,7 @@ def test_integers_are_repeated_rows_by_other_solvers(model):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("degree", [2, 3, 4])
-@pytest.mark.parametrize("loss", ["squared", "huber"])
+@pytest.mark.parametrize("loss", ["squared"])
 def test_integers_are_repeated_rows_of_objects(degree, loss):
     X, y = paired(degree)
     weights = np.random.default_rng(0).integers(0, 4, len(y))
@@ -146,7 +142,7 @@ def test_zero_is_the_row_left_out_and_one_is_none_to_the_bit(model):
     (np.testing.assert_allclose if model is BAYESIAN else np.testing.assert_array_equal)(*found)
 
 
-@given(seed=st.integers(0, 10_000), loss=st.sampled_from(["squared", "huber", "logistic"]))
+@given(seed=st.integers(0, 10_000), loss=st.sampled_from(["squared", "logistic"]))
 @settings(max_examples=30, deadline=None)
 def test_the_objective_is_that_of_the_definition(seed, loss):
     rng = np.random.default_rng(seed)
@@ -266,18 +262,6 @@ def test_rare_columns_are_those_of_repeated_rows():
         np.testing.assert_array_equal(
             visiting_order(p.counts(), rows), visiting_order(repeated, weights.sum())
         )
-
-
-@pytest.mark.thorough
-def test_the_held_out_loss_is_weighted():
-    X, y = task(0, n=60)
-    weights = np.random.default_rng(0).exponential(size=60)
-    told = []
-    model = FactorizationMachineRegressor(validation_fraction=0.3, **FEW)
-    model.set_params(callback=lambda *_: told.append(model.predict(X))).fit(X, y, sample_weight=weights)
-    out, _ = held(model, y)
-    loss = np.average(0.5 * (told[-1] - y)[out] ** 2, weights=weights[out])
-    assert model.history_[-1]["validation"] == pytest.approx(loss, rel=1e-10)
 
 
 def held(model, y):

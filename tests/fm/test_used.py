@@ -38,7 +38,7 @@ def test_used_interactions_are_those_with_a_weight(degree, lower):
     rng = np.random.default_rng(degree)
     X, y = rng.normal(size=(80, 8)), rng.normal(size=80)
     model = FactorizationMachineRegressor(
-        degree=degree, fit_lower=lower, n_components=3, max_iter=2, tol=0.0, fit_signs=lower is None
+        degree=degree, fit_lower=lower, n_components=3, max_iter=2, tol=0.0, init_lambda="random_signs" if lower is None else "ones"
     ).fit(X, y)  # fmt: skip
     for P in model.P_:
         P[:, :8][rng.random(P[:, :8].shape) < 0.35] = 0.0

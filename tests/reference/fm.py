@@ -75,7 +75,6 @@ def interaction_slopes(X, slopes, order, curvature):
 
 LOSSES = {
     "squared": lambda p, y: 0.5 * (p - y) ** 2,
-    "huber": lambda p, y: np.where(abs(p - y) <= 1, 0.5 * (p - y) ** 2, abs(p - y) - 0.5),
     "logistic": lambda p, y: np.log(1.0 + np.exp(-y * p)),
     "squared_hinge": lambda p, y: np.maximum(0.0, 1.0 - y * p) ** 2,
 }

@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import inspect
-import numbers
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
-from recsys.errors import InputError
 from recsys.multilinear.forms import ANOVA, PRODUCT, Form
 from recsys.registry import Registry
 
-__all__ = ["PAIRS", "PENALTIES", "Penalty", "as_penalty", "parameters_of", "penalties"]
+__all__ = ["PAIRS", "PENALTIES", "Penalty", "as_penalty", "penalties"]
 
 Table = NDArray[np.float64]  # (features, components)
 PAIRS = Form(ANOVA, 2, 1)
 
 
-class Penalty(BaseEstimator):  # type: ignore[misc]
+class Penalty:
     """A penalty Ω on the tables P of a factorization machine, (features, components) each.
 
     A subclass sets `name`, defines `value`, and of the rest what it has; what is left None is what it
-    does not offer. Solvers ask by these names (`recsys.fm.solvers.base.Solver.required`). Parameters are
-    those of the constructor, as scikit-learn has them: `set_params(penalty__gamma=3.0)` of an estimator
-    reaches them. To define a penalty in a file of one's own, subclass `recsys.fm.SeparablePenalty`.
+    does not offer. Solvers ask by these names (`recsys.fm.solvers.base.Solver.required`).
 
     Attributes
     ----------
@@ -50,11 +45,6 @@ class Penalty(BaseEstimator):  # type: ignore[misc]
     --------
     >>> PENALTIES.get("l21").offers(("prox_row",)), PENALTIES.get("omega").offers(("prox_row",))
     (True, False)
-
-    Notes
-    -----
-    The compiled parts of the package's own penalties are reached through `recsys.fm.penalties.chain`.
-    Those of others have one more argument at the end, `parameters`.
     """
 
     name: ClassVar[str]
@@ -74,13 +64,6 @@ class Penalty(BaseEstimator):  # type: ignore[misc]
         super().__init_subclass__()
         if cls.prox is not None and cls.prox_approximate is None:
             cls.prox_approximate = inspect.getattr_static(cls, "prox")
-        if "name" not in vars(cls):
-            cls.name = cls.__name__
-
-    @property
-    def parameters(self) -> NDArray[np.float64]:
-        """The parameters in the order of the constructor, as compiled code gets them."""
-        return parameters_of(self)
 
     @staticmethod
     def value(form: Form, P: Table) -> float:
@@ -100,39 +83,12 @@ class Penalty(BaseEstimator):  # type: ignore[misc]
         return ""
 
 
-def parameters_of(given: BaseEstimator) -> NDArray[np.float64]:
-    """Return the parameters of an object as finite numbers, in the order of its constructor."""
-    names = [name for name in inspect.signature(type(given)).parameters if hasattr(given, name)]
-    for name in names:
-        value = getattr(given, name)
-        if not isinstance(value, numbers.Real) or not np.isfinite(float(value)):
-            raise InputError(f"{name} of {type(given).__name__} must be a finite number, not {value!r}")
-    return np.array([float(getattr(given, name)) for name in names])
-
-
 PENALTIES: Registry[type[Penalty]] = Registry("penalty", "recsys.fm.penalties")
 
 
-def as_penalty(given: str | Penalty) -> Penalty:
-    """Return a penalty that is given by its name, with its default parameters, or as an object.
-
-    Raises
-    ------
-    InputError
-        If there is none of this name, or the object is no penalty.
-
-    Examples
-    --------
-    >>> as_penalty("ti")
-    TI()
-    """
-    if isinstance(given, Penalty):
-        return given
-    if isinstance(given, type) and issubclass(given, Penalty):
-        raise InputError(f"penalty is the class {given.__name__}: give an object, {given.__name__}(…)")
-    if not isinstance(given, str):
-        raise InputError(f"penalty must be a name or a recsys.fm.Penalty, not {given!r}")
-    return PENALTIES.get(given)()
+def as_penalty(name: str) -> Penalty:
+    """Return the penalty of a name."""
+    return PENALTIES.get(name)()
 
 
 def penalties() -> list[type[Penalty]]:

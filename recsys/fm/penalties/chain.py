@@ -5,8 +5,7 @@ at run time. A class or a function for each penalty (skglm's way, by jitclasses)
 solver again for every penalty, in every process, as numba caches neither. So a penalty of this package
 has its compiled parts in its own file and a branch here in each function that it offers. Its code is its
 position in `CHAIN`: it is not chosen by hand, and is the same in every process, as the disk cache needs.
-A code without a branch gives NaN, which makes every fit fail. A penalty from outside has no code:
-`recsys.fm.custom` compiles the solver again for it.
+A code without a branch gives NaN, which makes every fit fail.
 """
 
 from __future__ import annotations

@@ -5,13 +5,7 @@ rows (ℓ2,1, CS), a proximal one. Where rounding leaves the bound's matrix with
 step is that of a diagonal above it, by Gershgorin: never none at all. Tables hold A^1…A^t of each row
 and component.
 
-With a line search a feature's step is tried at STRETCH times the last one taken, and halved until it
-lowers the objective by a share of what its derivative promises, as at the bound's own it does. The bound
-adds up the curvature of all directions, so that steps many times as long often serve.
-
-Source: Atarashi et al. 2021, 5.2 and Algorithm 6, after Tseng and Yun 2009 (there the direction is kept
-and made shorter; here the proximal operator is applied anew at each length, so that rows of zeros stay
-zeros); Blondel et al. 2016, Algorithm 1.
+Source: Atarashi et al. 2021, 5.2 and Algorithm 6; Blondel et al. 2016, Algorithm 1.
 """
 
 from __future__ import annotations
@@ -37,12 +31,9 @@ from recsys.multilinear.forms import (
     fill_components,
     product_without,
 )
-from recsys.multilinear.losses import is_squared, loss_slope, loss_value
+from recsys.multilinear.losses import loss_slope
 
 __all__ = ["BlockDescent"]
-
-STRETCH, LONGEST = 2.0, 1e6  # of a searched step: beside the last one, and beside the bound's
-SHARE = 0.25  # of the promised decrease that is enough; the bound's own step has a half or more
 
 
 @SOLVERS.add("block")
@@ -51,14 +42,7 @@ class BlockDescent(Descent):
 
     required = ("prox_row",)
     kinds = (ANOVA, ALL_SUBSETS)
-    searches = True
     place = 2
-
-    def _prepare(self) -> None:
-        """Lay out the columns, and the last searched steps of each term's features."""
-        super()._prepare()
-        terms = len(self.objective.model.forms) if self.options.line_search else 0
-        self.stretches = np.ones((terms, self.objective.model.features))
 
     def _term(self, n: int) -> float:
         objective, model = self.objective, self.objective.model
@@ -66,11 +50,10 @@ class BlockDescent(Descent):
         width = form.order - 1 if form.kind == ANOVA else 1
         table = np.empty((objective.X.shape[0], model.components, width))
         fill_components(form.kind, self.rows, P, table)
-        stretches = self.stretches[n] if len(self.stretches) else np.empty(0)
         return float(
-            objective.compiled(block_epoch)(
+            block_epoch(
                 form.kind, self.rows, self.order, self.columns, objective.target, P, table,
-                model.weights[n], self.shrinkage, form.penalty_order, stretches,
+                model.weights[n], self.shrinkage, form.penalty_order,
             )
         )  # fmt: skip
 
@@ -128,40 +111,13 @@ def _row_step(penalty, row, slopes, step, weight, change):
 
 
 @jit
-def _lowers(row, change, slopes, beta, weight, own, ids, y, pred, row_weights, loss):
-    """Return whether a change of a row lowers the objective by enough of what its derivative promises.
-
-    The objective is that part of it which the row moves: the loss of the column's rows, whose
-    derivatives are `own`, its squares, and its length times weight.
-    """
-    before, after, promised, squares = 0.0, 0.0, 0.0, 0.0
-    for s in range(len(row)):
-        new = row[s] + change[s]
-        before += row[s] * row[s]
-        after += new * new
-        promised += slopes[s] * change[s]
-    squares = 0.5 * beta * (after - before)
-    length = weight * (np.sqrt(after) - np.sqrt(before))
-    total, mask = 0.0, weight_mask(row_weights)
-    for p in range(len(ids)):
-        moved = 0.0
-        for s in range(len(row)):
-            moved += own[p, s] * change[s]
-        i = ids[p]
-        more = loss_value(loss, pred[i] + moved, y[i]) - loss_value(loss, pred[i], y[i])
-        total += row_weights[i & mask] * more
-    return total / len(y) + squares + length <= SHARE * (promised + length)
-
-
-@jit
 def block_epoch(
-    kind, rows, order, columns, target, P, table, weights, shrinkage, degree, stretches
+    kind, rows, order, columns, target, P, table, weights, shrinkage, degree
 ):  # fmt: skip
     """Update a feature's whole row at once, for kinds ANOVA and all-subsets, in the order given.
 
     Without a penalty on rows the step minimises the quadratic bound exactly; with one (ℓ2,1 or CS)
-    it is the proximal step of the bound's largest curvature. `stretches` has for each feature the last
-    searched step over the bound's, or nothing where none is searched for.
+    it is the proximal step of the bound's largest curvature.
     """
     y, pred, loss, curvature, row_weights = target
     beta, penalty, gamma = shrinkage
@@ -177,14 +133,6 @@ def block_epoch(
     totals, rest = totals_of(penalty, kind, norms, degree), np.empty(degree)
     moved = 0.0
     rowwise, coupled = acts_on_rows(penalty), has_totals(penalty)
-    searched = len(stretches) > 0 and (
-        rowwise or not is_squared(loss)
-    )  # squares: the step is the minimum
-    longest = 0
-    if searched:
-        for j in order:
-            longest = max(longest, col_ptr[j + 1] - col_ptr[j])
-    own, ahead = np.empty((longest, k)), np.empty(k)  # derivatives; the row after a step
     for j in order:
         row = P[j]
         g[:] = 0.0
@@ -210,8 +158,6 @@ def block_epoch(
                     for t in range(width):
                         b = table[i, s, t] - z * b
                     slopes[s] = weights[s] * x * b
-            if searched:
-                own[p - col_ptr[j]] = slopes
             square = 0.0
             for s in range(k):
                 g[s] += r * slopes[s]
@@ -237,22 +183,7 @@ def block_epoch(
                 weight *= factor_without(penalty, kind, totals, norms, j, rest)
             for s in range(k):
                 slopes[s] = g[s] / n + beta * row[s]
-            if searched:
-                length = min(STRETCH * stretches[j], LONGEST)
-            else:
-                length = 1.0
-            while True:
-                _row_step(penalty, row, slopes, length / bound, weight, g)
-                if length <= 1.0:
-                    break
-                if _lowers(
-                    row, g, slopes, beta, weight, own, ids[col_ptr[j] : col_ptr[j + 1]], y, pred,
-                    row_weights, loss,
-                ):  # fmt: skip
-                    break
-                length = max(length / STRETCH, 1.0)
-            if searched:
-                stretches[j] = length
+            _row_step(penalty, row, slopes, 1.0 / bound, weight, g)
         else:
             above[:] = 0.0
             for a in range(k):
@@ -267,23 +198,6 @@ def block_epoch(
                 for a in range(k):
                     bound = above[a] + beta
                     g[a] = slopes[a] / bound if bound > 1e-300 else 0.0
-            if searched:
-                length = min(STRETCH * stretches[j], LONGEST)
-                ahead[:] = g
-                for a in range(k):
-                    slopes[a] = -slopes[a]
-                while True:
-                    for a in range(k):
-                        g[a] = length * ahead[a]
-                    if length <= 1.0:
-                        break
-                    if _lowers(
-                        row, g, slopes, beta, 0.0, own, ids[col_ptr[j] : col_ptr[j + 1]], y, pred,
-                        row_weights, loss,
-                    ):  # fmt: skip
-                        break
-                    length = max(length / STRETCH, 1.0)
-                stretches[j] = length
         for p in range(col_ptr[j], col_ptr[j + 1]):
             i, x = ids[p], data[p]
             step = 0.0

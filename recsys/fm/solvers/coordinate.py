@@ -1,10 +1,8 @@
 """Coordinate descent: one pass over the features, component by component, is an epoch.
 
-In multilinear models every parameter enters a prediction linearly, and the loss' quadratic bound is one
-in the parameter. In a power ⟨p, x⟩^m the bound is a polynomial of degree 2m in it, and the step one that
-does not raise the polynomial.
+Every parameter enters a prediction linearly, and the loss' quadratic bound is one in the parameter.
 
-Source: Blondel et al. 2016, 4.1; Atarashi et al. 2021, Algorithm 1 for the TI penalty. Powers: own work.
+Source: Blondel et al. 2016, 4.1; Atarashi et al. 2021, Algorithm 1 for the TI penalty.
 """
 
 from __future__ import annotations
@@ -21,13 +19,12 @@ from recsys.fm.penalties.chain import (
 )
 from recsys.fm.solvers.base import SOLVERS
 from recsys.fm.solvers.descent import Descent
-from recsys.multilinear.arrays import weight_mask
 from recsys.multilinear.forms import (
     ALL_SUBSETS,
     ANOVA,
     MIXED,
     NEAR_ZERO,
-    POWER,
+    PRODUCT,
     careful_slope,
     excluded,
     fill_component,
@@ -40,30 +37,22 @@ from recsys.multilinear.losses import loss_slope
 
 __all__ = ["CoordinateDescent"]
 
-HALVINGS = 60  # of a step before it is given up
-
 
 @SOLVERS.add("cd")
 class CoordinateDescent(Descent):
     """One parameter at a time: the minimum of the quadratic bound, then the penalty's threshold."""
 
     required = ("prox_scalar",)
+    kinds = (ANOVA, ALL_SUBSETS, PRODUCT, MIXED)
     place = 1
 
     def _term(self, n: int) -> float:
         objective, model = self.objective, self.objective.model
         form, P = model.forms[n], model.tables()[n]
-        if form.kind == POWER:
-            return float(
-                objective.compiled(power_epoch)(
-                    form.order, self.rows, self.order, self.columns, objective.target, P[0],
-                    model.weights[n], self.shrinkage, form.penalty_order,
-                )
-            )  # fmt: skip
         width = form.order - 1 if form.kind == ANOVA else form.order
         table = np.empty((objective.X.shape[0], width))
         return float(
-            objective.compiled(coordinate_epoch)(
+            coordinate_epoch(
                 form.kind, self.rows, self.order, self.columns, objective.target, P, table,
                 model.theta[n], model.weights[n], self.shrinkage, form.penalty_order,
             )
@@ -202,106 +191,3 @@ def coordinate_epoch(
                 P[part, j, s] = new
                 moved += abs(change)
     return moved
-
-
-@jit
-def power_epoch(m, rows, order, columns, target, P, weights, shrinkage, degree):
-    """Update every entry of P, (features, components), in predictions Σ_s λ_s ⟨p_s, x⟩^m.
-
-    An entry changed by δ changes a row's prediction by λ((c + xδ)^m − c^m), c = ⟨p, x⟩, and the loss'
-    quadratic bound by a polynomial in δ. The step is Newton's on it, or Gauss and Newton's where that is
-    shorter, halved until the polynomial is below the parabola that the step minimises: so the objective
-    never rises, by any loss and any penalty of single entries.
-    """
-    y, pred, loss, curvature, row_weights = target
-    beta, penalty, gamma = shrinkage
-    col_ptr, ids, data = columns
-    n, moved, mask = len(y), 0.0, weight_mask(row_weights)
-    longest = 1
-    for j in range(len(col_ptr) - 1):
-        longest = max(longest, col_ptr[j + 1] - col_ptr[j])
-    forms, slopes, tangents = np.empty(n), np.empty(longest), np.empty(longest)
-    rests = np.empty(longest)
-    choose = binomials(m)
-    sizes = np.empty(P.shape[0])
-    totals, others = np.zeros(1), np.empty(max(degree, 2))
-    coupled = has_totals(penalty)
-    for s in range(P.shape[1]):
-        if not P[:, s].any():  # every gradient is 0 there, and nothing would move
-            continue
-        weight = weights[s]
-        for i in range(n):
-            forms[i] = 0.0
-            for p in range(rows.indptr[i], rows.indptr[i + 1]):
-                forms[i] += P[rows.indices[p], s] * rows.data[p]
-        if coupled:
-            sizes[:] = np.abs(P[:, s])
-            totals = totals_of(penalty, POWER, sizes, degree)
-        for j in order:
-            begin, end = col_ptr[j], col_ptr[j + 1]
-            old = P[j, s]
-            g = h = bend = 0.0
-            for p in range(begin, end):
-                i, x = ids[p], data[p]
-                lower = weight * m * x
-                for _ in range(m - 2):
-                    lower *= forms[i]
-                d, row_weight = lower * forms[i], row_weights[i & mask]
-                r = row_weight * loss_slope(loss, pred[i], y[i])
-                slopes[p - begin], tangents[p - begin] = r, d
-                g += r * d
-                h += row_weight * d * d
-                bend += r * lower * x
-            g = g / n + beta * old
-            h *= curvature / n
-            bound = h + max((m - 1) * bend / n, 0.0) + beta
-            if bound <= 1e-300:
-                continue
-            factor = 1.0
-            if coupled:
-                factor = factor_without(penalty, POWER, totals, sizes, j, others)
-            new = old
-            for _ in range(HALVINGS):
-                new = prox_scalar(penalty, old - g / bound, gamma * factor / bound)
-                change = new - old
-                if change == 0.0:
-                    break
-                above = 0.0
-                for p in range(begin, end):
-                    c, step = forms[ids[p]], change * data[p]
-                    rest, power = 1.0, 1.0  # Σ binom(m, t) c^(m − t) step^(t − 2), t ≥ 2
-                    for t in range(m - 1, 1, -1):
-                        power *= c
-                        rest = rest * step + choose[t] * power
-                    rest *= weight * step * step
-                    rests[p - begin] = rest
-                    whole = change * tangents[p - begin] + rest
-                    bound_of = 0.5 * row_weights[ids[p] & mask] * curvature
-                    above += slopes[p - begin] * rest + bound_of * whole * whole
-                if above / n <= 0.5 * (bound - beta) * (1.0 + 1e-12) * change * change:
-                    break
-                bound *= 2.0
-                new = old
-            change = new - old
-            if change == 0.0:
-                continue
-            for p in range(begin, end):
-                i = ids[p]
-                forms[i] += change * data[p]
-                pred[i] += change * tangents[p - begin] + rests[p - begin]
-            if coupled:
-                replace_size(penalty, POWER, totals, sizes, j, others, abs(new))
-            P[j, s] = new
-            moved += abs(change)
-    return moved
-
-
-@jit
-def binomials(m):
-    """Return the coefficients of (1 + δ)^m, (m + 1,)."""
-    out = np.zeros(m + 1)
-    out[0] = 1.0
-    for n in range(1, m + 1):
-        for t in range(n, 0, -1):
-            out[t] += out[t - 1]
-    return out

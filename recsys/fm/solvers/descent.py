@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.fm.objective import Objective
+from recsys.fm.penalties.chain import code_of
 from recsys.fm.solvers.base import Options, Solver
 from recsys.multilinear.arrays import Compressed, Target
 from recsys.multilinear.linear import bias_step, linear_epoch
@@ -19,7 +20,7 @@ REFRESH = 10  # epochs after which predictions are computed afresh
 
 
 class Shrinkage(NamedTuple):
-    """The weights β of the squares and γ of the penalty (`Objective.penalty_argument`)."""
+    """The weights β of the squares and γ of the penalty, by its code."""
 
     beta: float
     penalty: Any
@@ -45,7 +46,7 @@ class Descent(Solver):
         super().__init__(objective, options)
         self.done = 0
         by = objective.regularization
-        self.shrinkage = Shrinkage(by.beta, objective.penalty_argument, by.gamma)
+        self.shrinkage = Shrinkage(by.beta, code_of(by.penalty), by.gamma)
         self._prepare()
 
     def _prepare(self) -> None:
@@ -61,7 +62,7 @@ class Descent(Solver):
         objective, model = self.objective, self.objective.model
         moved = self._bias(objective.target)
         if model.linear:
-            moved += objective.compiled(linear_epoch)(
+            moved += linear_epoch(
                 self.order, self.columns, objective.target, model.w, objective.regularization.alpha
             )
         for n in range(len(model.forms)):
@@ -73,7 +74,7 @@ class Descent(Solver):
         if not self.objective.intercept:
             return 0.0
         before = float(z[0])
-        z[0] = self.objective.compiled(bias_step)(target, before)
+        z[0] = bias_step(target, before)
         return abs(float(z[0]) - before)
 
     def _finished(self, moved: float) -> float:

@@ -31,7 +31,7 @@ class Lbfgs(Solver):
         p = self.objective
         over, left = False, max_iter
         while left > 0 and not over:
-            burst = min(BURST, left) if self.weighs else left
+            burst = min(BURST, left) if p.learns_theta or p.learns_weights else left
             made = 0
 
             def settle(z: NDArray[np.float64], burst: int = burst) -> None:

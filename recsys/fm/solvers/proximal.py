@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from recsys.fm.objective import Objective
 from recsys.fm.solvers.base import SOLVERS, Options, Solver
-from recsys.fm.stopping import RESTLESS
 
 __all__ = ["SMALLEST", "Fista", "NonMonotone", "Proximal"]
 
 Vector = NDArray[np.float64]
+RESTLESS = 5  # epochs without progress after which nmAPGD returns to its lowest point
 SMALLEST = 1e-14  # step at which a line search gives up
 
 

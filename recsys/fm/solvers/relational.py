@@ -12,8 +12,8 @@ Source: Atarashi's thesis 3.3.4 and (3.20), (3.21), with the sums over an object
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,7 +78,6 @@ class RelationalDescent(Descent):
             [block.reordered(self.order) for block in blocks],
             np.concatenate([visited[~used], visited[used]]),
             self.options.threads,
-            objective.compiled,
         )
         self.target = objective.target_of(
             objective.y[self.order], objective.model.z[0] + self.passes.predict(self._terms()),
@@ -123,9 +122,8 @@ class BlockPasses:
 
     def __init__(
         self, blocks: Sequence[Block], visited: NDArray[np.int64], threads: int | None,
-        compiled: Callable[[Any], Any],
     ) -> None:  # fmt: skip
-        self.objects, self.threads, self.compiled = BlockTables(blocks), threads, compiled
+        self.objects, self.threads = BlockTables(blocks), threads
         self.features = np.concatenate([block.features for block in blocks])
         self.starts = np.cumsum([0] + [len(block.features) for block in blocks])
         place = np.empty(len(self.features), dtype=np.int64)
@@ -143,26 +141,24 @@ class BlockPasses:
         moved, m, n = 0.0, order, len(target.y)
         objects = self.objects
         threads = threads_for(2.0 * n * (m + m * m), self.threads)
-        again = (lambda kernel: kernel) if isinstance(shrinkage.penalty, int) else self.compiled
         state, pending, of_pending = objects.state(m, target.y, target.pred), NOTHING, 1.0
         for s in range(P.shape[1]):
             weight = float(weights[s])
             p = P[self.features, s]
             component = objects.component(m, P[:, s])
             sizes = np.abs(p)
-            totals = again(totals_of)(shrinkage.penalty, ANOVA, sizes, m)
+            totals = totals_of(shrinkage.penalty, ANOVA, sizes, m)
             for b, features in self.runs:
                 block = objects.blocks[b]
                 sums = objects.gather(
-                    b, component, pending, of_pending, state, target.loss, threads, self.compiled,
-                    target.row_weights,
+                    b, component, pending, of_pending, state, target.loss, threads, target.row_weights,
                 )  # fmt: skip
                 if weight != 1.0:
                     sums[:, :m] *= weight
                     sums[:, m:] *= weight * weight
                 mine = component.table[objects.slices[b]]
                 before = mine.copy()
-                moved += again(sweep)(
+                moved += sweep(
                     features, Compressed.of(block.columns), Compressed.of(block.rows),
                     p[self.starts[b] : self.starts[b + 1]], mine, sums, n, target.curvature,
                     shrinkage, totals, sizes, int(self.starts[b]), (0,) * m,

@@ -11,13 +11,11 @@ from __future__ import annotations
 import numpy as np
 
 from recsys._jit import jit
-from recsys.fm.penalties.chain import vanishes
+from recsys.fm.penalties.chain import code_of, vanishes
 from recsys.fm.solvers.base import SOLVERS
 from recsys.fm.solvers.proximal import Proximal
 from recsys.fm.solvers.stochastic import ALONE, Steps, batch_gradient, proximal_step
 from recsys.multilinear.arrays import Compressed
-
-__all__ = ["Katyusha"]
 
 
 @SOLVERS.add("katyusha")
@@ -42,10 +40,8 @@ class Katyusha(Proximal):
         y, total = self.now.copy(), np.zeros_like(self.now)
         drawn = p.rng.randint(n, size=inner * size).astype(np.int64)
         rest = by.beta - p.half_squares
-        steps = Steps(
-            by.alpha, rest, by.gamma, p.penalty_argument, size, self.step / 3.0, False, p.intercept
-        )
-        p.compiled(variance_reduced_steps)(
+        steps = Steps(by.alpha, rest, by.gamma, code_of(by.penalty), size, self.step / 3.0, p.intercept)
+        variance_reduced_steps(
             self.now, mean, y, total, p.model.layout, Compressed.of(p.X), p.target, drawn, steps,
             p.half_squares,
         )  # fmt: skip
@@ -74,7 +70,7 @@ def variance_reduced_steps(snapshot, mean, y, total, layout, rows, target, drawn
     spec, k, n = layout.spec, layout.components, len(snapshot)
     tables, slopes = np.empty((len(spec), layout.width, k)), np.empty(k)
     here, there = np.zeros(n), np.zeros(n)
-    ahead, nothing = snapshot.copy(), np.zeros(1)
+    ahead = snapshot.copy()
     alone = np.full(batch, ALONE)
     for start in range(0, len(drawn), batch):
         picked = drawn[start : start + batch]
@@ -94,16 +90,16 @@ def variance_reduced_steps(snapshot, mean, y, total, layout, rows, target, drawn
             y[at] -= rate * g
             here[at] = there[at] = 0.0
         if not vanishes(steps.penalty):
-            _operator(ahead, nothing, layout, steps, 2.0 * rate, half)
-            _operator(y, nothing, layout, steps, rate, half)
+            _operator(ahead, layout, steps, 2.0 * rate, half)
+            _operator(y, layout, steps, rate, half)
         for at in range(n):
             total[at] += y[at]
 
 
 @jit
-def _operator(z, nothing, layout, steps, rate, half):
+def _operator(z, layout, steps, rate, half):
     """Apply the proximal operator of the penalty with its ½‖P‖², unlike `proximal_step`."""
     if half > 0.0:
         for at in range(1 + layout.features, len(z)):
             z[at] /= 1.0 + rate * half
-    proximal_step(z, nothing, layout, steps, rate, steps.gamma)
+    proximal_step(z, layout, steps.penalty, rate * steps.gamma)

@@ -1,0 +1,116 @@
+"""The weights of orders that share a P, θ on the simplex, and those of the components, λ.
+
+Sources: Blondel et al. 2016, (17) for θ; Atarashi et al. 2019, (5) and (6) for λ.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from recsys.fm.objective import Objective
+from recsys.multilinear.arrays import Compressed, Target
+from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, Form, fill_components
+from recsys.multilinear.losses import slopes_of
+from recsys.optim.prox import project_simplex
+from recsys.utils.linalg import spectral_norm
+
+__all__ = ["descend_on_simplex", "lambda_step", "order_parts", "size_matters", "theta_step"]
+
+STEPS = 20
+
+
+def theta_step(objective: Objective) -> float:
+    """Descend on θ ≥ 0, Σθ = 1 by projected gradients on the quadratic bound; returns the change.
+
+    A loss over pairs of rows is one of the differences of their predictions.
+    """
+    model = objective.model
+    P, theta = model.tables()[0][0], model.theta[0]
+    parts = order_parts(objective.X, P, len(theta), model.weights[0])
+    if objective.pairs is None:
+        return descend_on_simplex(parts, theta, objective.target)
+    (up, down), before = objective.pairs, theta.copy()
+    difference = objective.pred[up] - objective.pred[down]
+    target = Target(np.ones(len(up)), difference, objective.loss.code, objective.loss.curvature)
+    moved = descend_on_simplex(parts[up] - parts[down], theta, target)
+    objective.pred += parts @ (theta - before)
+    return moved
+
+
+def descend_on_simplex(
+    parts: NDArray[np.float64], theta: NDArray[np.float64], target: Target
+) -> float:  # fmt: skip
+    """Take the steps for predictions that are `parts` (rows, orders) times θ, beside others'.
+
+    θ and the target's predictions change in place; returns the change of θ.
+    """
+    n = len(target.y)
+    with np.errstate(over="ignore", invalid="ignore"):
+        weighted = parts * target.row_weights[:, None] if target.weighted else parts
+        products = weighted.T @ parts
+    if not np.isfinite(products).all():  # a fit that runs away: its objective tells
+        return 0.0
+    bound = target.curvature * spectral_norm(products) / n
+    if bound <= 0.0:
+        return 0.0
+    before = theta.copy()
+    for _ in range(STEPS):
+        slopes = slopes_of(target.loss, target.pred, target.y)
+        step = weighted.T @ slopes / n / bound
+        if not np.isfinite(step).all():
+            break
+        new = project_simplex(theta - step)
+        np.add(target.pred, parts @ (new - theta), out=target.pred)
+        theta[:] = new
+    return float(np.abs(theta - before).sum())
+
+
+def order_parts(
+    X: sp.csr_matrix, P: NDArray[np.float64], degree: int, weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return Σ_s λ_s A^t(p_s, x) for each row and t = 1…degree, (rows, degree)."""
+    tables = np.empty((X.shape[0], P.shape[1], degree))
+    fill_components(ANOVA, Compressed.of(X), P, tables)
+    return np.ascontiguousarray(np.einsum("ist,s->it", tables, weights))
+
+
+def size_matters(form: Form) -> bool:
+    """Return whether P cannot take up the size of a component's weight."""
+    return form.kind in (ALL_SUBSETS, MIXED)
+
+
+def component_values(objective: Objective, n: int) -> NDArray[np.float64]:
+    """Return K(p_s, x) of each row and component of a term whose size matters, (rows, k)."""
+    model = objective.model
+    form, P, X = model.forms[n], model.tables()[n][0], objective.X
+    tables = np.empty((X.shape[0], model.components, form.order if form.kind == MIXED else 1))
+    fill_components(form.kind, Compressed.of(X), P, tables)
+    return tables @ model.theta[n, : tables.shape[2]] if form.kind == MIXED else tables[:, :, 0]
+
+
+def lambda_step(objective: Objective) -> float:
+    """Minimise the quadratic bound in each λ_s in turn, under ½β‖λ‖²; returns the sum of changes."""
+    model, beta = objective.model, objective.regularization.beta
+    weights = 1.0 if objective.row_weights is None else objective.row_weights
+    moved = 0.0
+    for n in range(len(model.forms)):
+        values, lambdas = component_values(objective, n), model.weights[n]
+        pairs = objective.pairs
+        compared = values if pairs is None else values[pairs[0]] - values[pairs[1]]
+        for s in range(len(lambdas)):
+            pred, y, share = objective.pred, objective.y, weights
+            if pairs is not None:
+                pred, y, share = pred[pairs[0]] - pred[pairs[1]], np.ones(len(compared)), 1.0
+            slopes = share * slopes_of(objective.loss.code, pred, y)
+            with np.errstate(over="ignore", invalid="ignore"):
+                slope = float((slopes * compared[:, s]).mean()) + beta * lambdas[s]
+                bound = objective.loss.curvature * float((share * compared[:, s] ** 2).mean()) + beta
+            if not (np.isfinite(slope) and np.isfinite(bound) and bound > 0.0):
+                continue
+            change = -slope / bound
+            lambdas[s] += change
+            objective.pred += change * values[:, s]
+            moved += abs(change)
+    return moved
