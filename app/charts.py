@@ -42,27 +42,29 @@ def intervals(frame: pd.DataFrame, title: str, unit: str) -> Any:
     base = alt.Chart(frame).encode(y=_names(order), color=color, tooltip=tips)
     rule = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", scale=scale, title=unit), x2="high:Q")
     point = base.mark_point(size=110, filled=True, opacity=1).encode(x=alt.X("mean:Q", scale=scale))
-    return (rule + point).properties(height=36 * len(frame) + 70, title=title)
+    return (rule + point).properties(height=36 * len(frame) + 100, title=title)
 
 
-def lines(frame: pd.DataFrame, x: str, y: str, by: str, title: str, whole: bool = True) -> Any:
-    """Return a line for each value of the column `by`; x are whole numbers or categories."""
+def lines(frame: pd.DataFrame, x: str, y: str, by: str, title: str, kind: str = "Q") -> Any:
+    """Return a line for each value of `by`; x are numbers "Q", categories "N" or times "T"."""
     names = list(dict.fromkeys(frame[by].astype(str)))
     colors = palette(names)
-    kind = "Q" if whole else "N"
-    axis = alt.Axis(tickMinStep=1, format="d") if whole else alt.Axis(labelAngle=0)
+    axis = {"Q": alt.Axis(tickMinStep=1, format="d"), "N": alt.Axis(labelAngle=0)}.get(
+        kind, alt.Undefined
+    )
+    legend = alt.Legend(orient="bottom", title=None, columns=2, labelLimit=320)
     return (
         alt.Chart(frame)
-        .mark_line(point=True)
+        .mark_line(point=len(frame) < 100)
         .encode(
-            x=alt.X(f"{x}:{kind}", title=x, axis=axis, sort=None, scale=alt.Undefined),
-            y=alt.Y(f"{y}:Q", title=y, scale=alt.Scale(zero=False)),
+            x=alt.X(f"{x}:{kind}", title=x, axis=axis, sort=None),
+            y=alt.Y(f"{y}:Q", title=y, scale=alt.Scale(zero=kind == "T")),
             color=alt.Color(
                 f"{by}:N",
                 scale=alt.Scale(domain=names, range=[colors[name] for name in names]),
-                legend=alt.Legend(orient="bottom", title=None, columns=2, labelLimit=320),
+                legend=legend if len(names) > 1 else None,
             ),
-            tooltip=[by, f"{x}:{kind}", alt.Tooltip(f"{y}:Q", format=".4f")],
+            tooltip=[by, f"{x}:{kind}", alt.Tooltip(f"{y}:Q")],
         )
         .properties(height=320, title=title)
     )

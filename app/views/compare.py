@@ -212,7 +212,7 @@ def groups(report: Report, metric: str) -> None:
             return
         frame = frame[frame["metric"] == metric].rename(columns={"group": "liked items", "mean": metric})
         frame["liked items"] = frame["liked items"].astype(str)
-        st.altair_chart(charts.lines(frame, "liked items", metric, "model", metric, whole=False))
+        st.altair_chart(charts.lines(frame, "liked items", metric, "model", metric, kind="N"))
 
 
 def use_model(spec: str) -> None:

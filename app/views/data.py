@@ -187,11 +187,11 @@ def show(catalog: Catalog) -> None:
     left, right = st.columns(2)
     with left:
         lengths = np.diff(catalog.matrix.indptr)
-        histogram(lengths, "Users by their number of items", "items")
+        histogram(lengths, "Users by their number of items", "users")
         if catalog.every.rating is not None:
             ratings(catalog)
     with right:
-        histogram(catalog.popularity, "Items by their number of users", "users")
+        histogram(catalog.popularity, "Items by their number of users", "items")
         over_time(data)
     with st.expander("The most popular items"):
         items = list(catalog.items)[:50]
@@ -210,7 +210,7 @@ def histogram(values: Any, title: str, unit: str) -> None:
     counts, _ = np.histogram(values, edges)
     names = [f"{a}" if b - a == 1 else f"{a} to {b - 1}" for a, b in zip(edges, edges[1:], strict=False)]
     rows = [(name, float(number)) for name, number in zip(names, counts, strict=True)]
-    st.altair_chart(charts.bars(rows, title, f"how many; rows: {unit}"), width="stretch")
+    st.altair_chart(charts.bars(rows, title, unit), width="stretch")
 
 
 def ratings(catalog: Catalog) -> None:
@@ -229,5 +229,6 @@ def over_time(data: Interactions) -> None:
     days = (time.max() - time.min()).days
     rule = "D" if days <= 92 else "MS" if days <= 3660 else "YS"
     counts = pd.Series(1, index=time).resample(rule).sum()
-    st.subheader("Interactions over time", anchor=False)
-    st.line_chart(counts.rename("interactions"))
+    frame = pd.DataFrame({"time": counts.index, "interactions": counts.to_numpy(), "what": "all"})
+    chart = charts.lines(frame, "time", "interactions", "what", "Interactions over time", kind="T")
+    st.altair_chart(chart, width="stretch")

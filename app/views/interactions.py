@@ -14,8 +14,13 @@ from app.choices import ask
 from app.jobs import result
 from app.parts.text import count, escaped
 from recsys import InputError
-from recsys.fm import FactorizationMachineClassifier, FactorizationMachineRegressor
-from recsys.fm.tables import liked_pairs, table_rows
+from recsys.fm import (
+    FactorizationMachineClassifier,
+    FactorizationMachineRegressor,
+    interactions,
+    liked_pairs,
+    table_rows,
+)
 from recsys.utils.progress import report
 
 PAGE = "interactions"
@@ -23,7 +28,7 @@ MOST_ROWS = 4_000  # of the draw
 RANGES = 5  # of a column of numbers
 LEAST_ROWS = 10  # in which both features of a shown pair occur
 STRENGTHS = {"few": 3e-3, "some": 1e-3, "many": 3e-4}
-SHOWN = 20
+MOST_PAIRS, SHOWN = 500, 20
 
 
 @dataclass(frozen=True)
@@ -138,13 +143,10 @@ def fit(examples: Examples, gamma: float) -> Result:
     else:
         metric = "R²"
         value, without = r2_score(truth, model.predict(held)), r2_score(truth, linear.predict(held))
-    together = (examples.X.T @ examples.X).tocsr()
-    rows = [
-        (examples.names[i], examples.names[j], float(weight), int(together[i, j]))
-        for (i, j), weight in model.top_interactions(500)
-    ]
-    pairs = pd.DataFrame(rows, columns=["one", "other", "weight", "rows"])
-    pairs = pairs[pairs["rows"] >= LEAST_ROWS].reset_index(drop=True)
+    listed = interactions(model, MOST_PAIRS, examples.names, X=examples.X, min_rows=LEAST_ROWS)
+    pairs = pd.DataFrame(
+        [(*names, weight) for names, weight in listed], columns=["one", "other", "weight"]
+    )
     return Result(pairs, metric, float(value), float(without), examples.X.shape[0])
 
 

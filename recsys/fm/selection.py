@@ -115,7 +115,8 @@ def _strongest_pairs(P: Any, weights: Any, used: Any, n: int) -> NDArray[np.int6
         block = used[start : start + BLOCK]
         W = np.abs((P[block] * weights) @ P[used].T)
         W[used[None, :] <= block[:, None]] = 0.0
-        a, b = np.unravel_index(np.argsort(-W, axis=None, kind="stable")[:n], W.shape)
+        order = np.argsort(-W, axis=None, kind="stable")[:n]
+        a, b = np.unravel_index(order[W.ravel()[order] > 0], W.shape)
         out.append(np.column_stack([block[a], used[b]]))
     return np.concatenate(out)
 

@@ -69,12 +69,13 @@ def test_twelve_steps_across_the_pages_with_a_reload_lose_nothing(tab, address):
     assert everything() == wanted
     tab.reload()  # 10
     assert everything() == wanted
-    copy = tab.context.new_page()  # 11
+    copy = tab.context.browser.new_page()  # 11
     copy.set_default_timeout(180_000)
     copy.goto(tab.url)
     copy.get_by_text(WHY).first.wait_for()
     settled(copy)
     assert titles(copy) == listed
+    copy.close()
     go(tab, "Compare")
     tab.go_back()  # 12
     assert everything() == wanted

@@ -42,6 +42,12 @@ def test_interactions_are_those_of_enumeration(seed, order, min_rows):
         np.testing.assert_allclose([w for _, w in best], [w for _, w in expected], rtol=1e-9)
 
 
+def test_no_more_pairs_than_there_are():
+    model, _ = fitted(0)
+    pairs = [members for members, _ in interactions(model, 500)]
+    assert len(set(pairs)) == len(pairs) and all(i < j for i, j in pairs)
+
+
 @pytest.mark.parametrize("kind", [FactorizationMachineRegressor, FactorizationMachineClassifier])
 def test_a_path_ends_without_interactions_and_is_best_before(kind):
     data = planted_interactions(400, groups=2, per_group=3, noise_features=6, seed=1)
