@@ -37,16 +37,14 @@ if TYPE_CHECKING:
     from recsys.rankers.bilinear import BilinearRanker
     from recsys.rankers.blend import Blend
     from recsys.rankers.bpr import BPR
-    from recsys.rankers.cf_komd import CFKOMD
-    from recsys.rankers.cf_omd import CFOMD
     from recsys.rankers.content import Content
     from recsys.rankers.ease import EASE
-    from recsys.rankers.ecf_omd import ECFOMD
     from recsys.rankers.fm import FM
     from recsys.rankers.graph_filter import GraphFilter
     from recsys.rankers.hofm import HOFM
     from recsys.rankers.honfm import HONFMRanker
     from recsys.rankers.lmf import LMF
+    from recsys.rankers.margin import CFKOMD, CFOMD, ECFOMD
     from recsys.rankers.msdw import MSDw
     from recsys.rankers.neighbours import BM25, TFIDF, Cosine
     from recsys.rankers.pair_dnn import PairDNNRanker
@@ -88,15 +86,13 @@ _HOMES = {
     "recsys.rankers.bilinear": ("BilinearRanker",),
     "recsys.rankers.blend": ("Blend",),
     "recsys.rankers.bpr": ("BPR",),
-    "recsys.rankers.cf_komd": ("CFKOMD",),
-    "recsys.rankers.cf_omd": ("CFOMD",),
     "recsys.rankers.ease": ("EASE",),
     "recsys.rankers.content": ("Content",),
-    "recsys.rankers.ecf_omd": ("ECFOMD",),
     "recsys.rankers.fm": ("FM",),
     "recsys.rankers.graph_filter": ("GraphFilter",),
     "recsys.rankers.hofm": ("HOFM",),
     "recsys.rankers.honfm": ("HONFMRanker",),
+    "recsys.rankers.margin": ("CFKOMD", "CFOMD", "ECFOMD"),
     "recsys.rankers.lmf": ("LMF",),
     "recsys.rankers.msdw": ("MSDw",),
     "recsys.rankers.neighbours": ("BM25", "TFIDF", "Cosine"),

@@ -18,11 +18,11 @@ import numpy as np, scipy.sparse as sp
 from recsys._jit import cache_dir, compile_at_once
 compile_at_once()
 from recsys.kernels import item_gram, make_kernel
-from recsys.kernels.gram.dense import _fill
+from recsys.kernels.item_gram import _count
 R = sp.csr_matrix(np.random.default_rng(0).random((30, 20)) < 0.3, dtype=np.float32)
 gram = item_gram(R, make_kernel("tanimoto"))
-print(hash(gram.tobytes()), sum(_fill.stats.cache_hits.values()),
-      sum(_fill.stats.cache_misses.values()), cache_dir())
+print(hash(gram.tobytes()), sum(_count.stats.cache_hits.values()),
+      sum(_count.stats.cache_misses.values()), cache_dir())
 """
 
 

@@ -22,8 +22,7 @@ from benchmarks.lab.common import (
     write_png,
 )
 from recsys.datasets import load_dataset
-from recsys.kernels import make_kernel, spectral_ratio
-from recsys.kernels.paths import degree_path
+from recsys.kernels import degree_path, make_kernel, spectral_ratio
 
 FORMS = ("mdnf", "mcnf", "dnf", "cnf")
 RECOMMENDERS = ("filmtrust", "jester", "movielens-1m", "bookcrossing", "ciaodvd")

@@ -11,9 +11,9 @@ import typer
 from recsys.cli import terminal
 from recsys.cli.data_options import DataOptions, takes_data
 from recsys.cli.options import Quiet, Threads, use_threads, writable
-from recsys.errors import InputError, counted
+from recsys.errors import counted
 from recsys.explain import text
-from recsys.rankers import fit_package, load_package
+from recsys.rankers import fit_package
 from recsys.rankers.catalogue import fit_notes
 from recsys.rankers.registry import ranker_of
 from recsys.utils.atomic import is_stdout
@@ -25,13 +25,6 @@ def fit(
     out: Annotated[Path, typer.Option("--out", help="The ranker file to write.", callback=writable)],
     data: DataOptions,
     model: Annotated[str, typer.Option("--model", help="NAME[:key=value,…]")] = "cf-komd",
-    source: Annotated[
-        Path | None,
-        typer.Option(
-            "--from",
-            help="A ranker file of which --model takes the counts of pairs: another kernel, no new fit.",
-        ),
-    ] = None,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
@@ -39,17 +32,6 @@ def fit(
     use_threads(threads)
     ranker = ranker_of(model)
     say = terminal.say if is_stdout(out) else print
-    if source is not None:
-        if data != DataOptions():
-            raise InputError("--from takes the data of its ranker file: leave out options of data")
-        start = time.perf_counter()
-        load_package(source).viewed(ranker).save(out)
-        if not quiet:
-            say(
-                f"{ranker.name} made from the counts of {terminal.literal(source)} in "
-                f"{time.perf_counter() - start:.1f} s, written to {terminal.literal(out)}"
-            )
-        return
     found = data.load(quiet)
     if not quiet:
         for note in fit_notes(ranker, found):

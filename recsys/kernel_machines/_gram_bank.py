@@ -4,22 +4,54 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.kernels import make_kernel
-from recsys.kernels.custom import as_kernel
-from recsys.kernels.propositional import Expression
+from recsys.errors import InputError
+from recsys.kernels import Kernel, make_kernel
 from recsys.utils.memory import free_memory
 
 
 def resolve(kernel: Any, params: dict[str, Any] | None = None) -> Callable[..., NDArray[np.float64]]:
-    """Return a callable (X, Z, normalize) for a name, a Kernel, an Expression or a callable."""
+    """Return a callable (X, Z, normalize) for a name, a Kernel or a function of two matrices."""
     if isinstance(kernel, str):
         return make_kernel(kernel, **(params or {}))
-    return kernel if isinstance(kernel, Expression) else as_kernel(kernel)
+    if isinstance(kernel, type) or not callable(kernel):
+        raise InputError(f"a kernel is a name, a Kernel or a function of two matrices, not {kernel!r}")
+    return kernel if isinstance(kernel, Kernel) else FunctionKernel(kernel)
+
+
+@dataclass(frozen=True)
+class FunctionKernel:
+    """A function of two matrices of real rows, as scikit-learn's SVC takes it, called as a Kernel is."""
+
+    function: Callable[..., Any]
+
+    def __call__(self, X: Any, Z: Any = None, normalize: bool = False) -> NDArray[np.float64]:
+        """Return the Gram matrix."""
+        K = self._matrix(X, X if Z is None else Z)
+        if not normalize:
+            return K
+        left = np.sqrt(K.diagonal() if Z is None else self._own(X))
+        scale = np.outer(left, left if Z is None else np.sqrt(self._own(Z)))
+        out = np.divide(K, scale, out=np.zeros_like(K), where=scale > 0)
+        if Z is None:
+            np.fill_diagonal(out, 1.0)
+        return out
+
+    def _matrix(self, X: Any, Z: Any) -> NDArray[np.float64]:
+        K = np.asarray(self.function(X, Z), dtype=np.float64)
+        if K.shape != (X.shape[0], Z.shape[0]) or not np.isfinite(K).all():
+            name = getattr(self.function, "__name__", repr(self.function))
+            shape = (X.shape[0], Z.shape[0])
+            raise InputError(f"kernel function {name} must return finite values of shape {shape}")
+        return K
+
+    def _own(self, X: Any) -> NDArray[np.float64]:
+        return np.array([self._matrix(X[i : i + 1], X[i : i + 1])[0, 0] for i in range(X.shape[0])])
 
 
 class Bank:

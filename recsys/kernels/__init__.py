@@ -14,8 +14,8 @@ from recsys.kernels.boolean import (
     MonotoneConjunctiveKernel,
     MonotoneDisjunctiveKernel,
     NegationKernel,
+    degree_path,
 )
-from recsys.kernels.custom import CountKernel
 from recsys.kernels.dot_product import (
     HomogeneousPolynomialKernel,
     LinearKernel,
@@ -32,7 +32,7 @@ from recsys.kernels.expressiveness import (
     radius,
     spectral_ratio,
 )
-from recsys.kernels.gram.dense import item_gram
+from recsys.kernels.item_gram import item_gram
 from recsys.kernels.normal_forms import (
     CNFKernel,
     DNFKernel,
@@ -40,7 +40,6 @@ from recsys.kernels.normal_forms import (
     MonotoneDNFKernel,
     MonotoneDNFSumKernel,
 )
-from recsys.kernels.paths import degree_path
 from recsys.kernels.propositional import Expression
 from recsys.kernels.sums import (
     AllSubsetsKernel,
@@ -53,7 +52,6 @@ __all__ = [
     "AllSubsetsKernel",
     "CNFKernel",
     "ConjunctiveKernel",
-    "CountKernel",
     "DNFKernel",
     "DisjunctiveKernel",
     "Expression",

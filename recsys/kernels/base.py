@@ -1,34 +1,42 @@
-"""Kernels: parameters, a plan for a dimension, and Gram matrices of row vectors."""
+"""Kernels of binary vectors: one NumPy function of counts each, and Gram matrices of row vectors."""
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from fractions import Fraction
 from math import inf
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from recsys._jit import jit
 from recsys.errors import InputError
-from recsys.kernels.exact import Counting, exact_less_one, make_whole
-from recsys.kernels.plans import CODES, Plan, scaled, weights
 from recsys.registry import Registry, check_parameters
 from recsys.utils.features import as_array, native
 from recsys.utils.validation import check_integer
 
 KERNELS: Registry[type[Kernel]] = Registry("kernel", package="recsys.kernels")
+INTEGERS = 2.0**53  # below, float64 has all integers
 
 
 @dataclass(frozen=True)
 class Kernel:
     """A kernel of binary vectors. Calling it gives a Gram matrix.
 
-    Subclasses are dataclasses whose fields are the parameters, with one method: `plan`; those
-    whose plan is `integer` also have `exact`.
+    A subclass is a frozen dataclass whose fields are the parameters, with the method `of_counts`. What
+    its values need to stay in range it says by `logarithmic` and `log_unit`.
+
+    Attributes
+    ----------
+    logarithmic : bool
+        Whether `of_counts` returns logarithms of values.
+    whole : bool
+        Whether raw values are integers: counts of formulas.
+    tabulated : bool
+        Whether values are sums of entries of tables over 0…n, so that repeated counts cost nothing.
+    saturates : bool
+        Whether normalized values may all be close to 1, so that float32 cannot tell them apart.
 
     Examples
     --------
@@ -39,58 +47,36 @@ class Kernel:
            [0.577, 1.   ]])
     """
 
-    def plan(self, n: int) -> Plan:
-        """Return the kernel made ready for vectors of dimension n ≥ 1."""
-        raise NotImplementedError
+    logarithmic: ClassVar[bool] = False
+    whole: ClassVar[bool] = False
+    tabulated: ClassVar[bool] = False
+    saturates: ClassVar[bool] = False
 
-    def checked_plan(self, n: int) -> Plan:
-        """Return the plan, whose code has a branch.
-
-        Raises
-        ------
-        InputError
-            If it has none: the kernel was registered without one.
-        """
-        plan = self.plan(n)
-        if not 0 <= plan.code < CODES:
-            raise InputError(
-                f"{self} has a plan of code {plan.code}, for which there is no compiled value: subclass "
-                "recsys.kernels.CountKernel to define a kernel outside the package"
-            )
-        return plan
-
-    def exact(self, n: int, s: int, a: int, b: int) -> int | Fraction | None:
-        """Return the raw value of two vectors by the definition, without rounding.
+    def of_counts(
+        self, s: NDArray[np.int64], a: NDArray[np.int64], b: NDArray[np.int64], n: int
+    ) -> NDArray[Any]:
+        """Return the values of pairs of vectors of dimension n, divided by exp(`log_unit`(n)).
 
         Parameters
         ----------
-        n, s, a, b : int
-            Dimension, common ones, ones of each vector; parameters fit n, as `plan` has checked.
-
-        Returns
-        -------
-        int or Fraction, or None for a kernel whose values are irrational
+        s, a, b : (pairs,) int64
+            Ones that the two vectors share, and ones of either.
+        n : int
         """
-        return None
+        raise NotImplementedError
+
+    def log_unit(self, n: int) -> float:
+        """Return the logarithm of the number by which `of_counts` divides all values."""
+        return 0.0
+
+    def check_width(self, n: int) -> None:
+        """Refuse parameters that do not fit vectors of dimension n."""
 
     def dimension(self, n: int) -> int | float:
         """Return the number of features over n variables, exactly.
 
         Of Boolean kernels these are formulas, of polynomials monomials (on binary vectors some of them
-        are equal).
-
-        Returns
-        -------
-        int, or inf for RBF and Tanimoto
-
-        Raises
-        ------
-        InputError
-            If a parameter does not fit n.
-
-        Notes
-        -----
-        Source: Polato's thesis, Table 6.1.
+        are equal); inf for RBF and Tanimoto. Source: Polato's thesis, Table 6.1.
 
         Examples
         --------
@@ -99,23 +85,15 @@ class Kernel:
         649230
         """
         n = check_integer("n", n, 1)
-        self._check_fits(n)
+        self.check_width(n)
         return self._dimension(n)
 
     def _dimension(self, n: int) -> int | float:
         return inf
 
-    def _check_fits(self, n: int) -> None:
-        """Refuse parameters that do not fit n: without the plan's tables, where a kernel says how."""
-        self.plan(n)
-
     def _keep_integer(self, name: str) -> None:
         """Make a parameter of at least 1 an int: one of NumPy's would wrap in counts beyond 2⁶³."""
         object.__setattr__(self, name, check_integer(name, getattr(self, name), 1))
-
-    def counting(self) -> Counting | None:
-        """Return the form of a kernel that counts disjunctions of conjunctions, or None."""
-        return None
 
     def __call__(
         self, X: ArrayLike, Z: ArrayLike | None = None, normalize: bool = False
@@ -135,81 +113,75 @@ class Kernel:
         Returns
         -------
         (rows, others) float64
-            Raw counts of formulas are exact below 2⁵³.
-
-        Raises
-        ------
-        InputError
-            If an entry is not finite, the widths differ, a parameter does not fit n, or a
-            value without normalisation leaves the range of float64.
+            Counts of formulas are exact below 2⁴⁵.
         """
-        n, counts, a, b = overlaps(X, Z)
-        plan = self.checked_plan(n)
-        # Raw values first leave the tables' scale here, where an overflow can still be named.
-        wa, wb = weights(plan, a, normalize), weights(plan, b, normalize)
-        if not normalize and not plan.logarithmic:
-            wa, wb = np.ones(len(a)), np.ones(len(b))
-        with np.errstate(over="ignore"):
-            out = _cross(plan.code, plan.logarithmic, counts, a, b, wa, wb, plan.par, plan.table)
-            if not normalize:
-                out *= np.exp(plan.log_scale)
-        if not normalize and plan.integer:
-            make_whole(self, plan, n, counts, a, b, out)
+        n, s, a, b = overlaps(X, Z)
+        self.check_width(n)
+        sizes, places = np.unique(np.concatenate([a, b]), return_inverse=True)
+        out = values(self, s, places[: len(a), None], places[len(a) :], sizes, n, normalize)
         if not np.isfinite(out).all():
             raise InputError(f"{self} leaves the range of float64 on these vectors: pass normalize=True")
         if normalize and Z is None:
             np.fill_diagonal(out, 1.0)
-        elif normalize:
-            out[np.ix_(_null(plan, a), _null(plan, b))] = 0.0
         return out
 
-    def less_one(self, X: ArrayLike, Z: ArrayLike | None = None) -> NDArray[np.float64]:
-        """Return the normalised Gram matrix less 1, K − 1, with its digits.
 
-        Disjunctions of high degree, and literals of sparse vectors, have values so close to 1 that K
-        keeps few digits of what tells vectors apart, or none. Counts are taken here as integers,
-        once for each pair of sizes with each overlap: right to the last digits, and slower than K.
+def values(
+    kernel: Kernel, s: NDArray[Any], i: NDArray[Any], j: NDArray[Any], sizes: NDArray[Any], n: int,
+    normalize: bool = True,
+) -> NDArray[np.float64]:  # fmt: skip
+    """Return a kernel's values on counts, each distinct triple evaluated once.
 
-        Parameters
-        ----------
-        X, Z
-            As of a call.
-
-        Returns
-        -------
-        (rows, others) float64
-            From −1, also for null vectors, to 0. What is closer to 0 than 1e-308 is 0.
-
-        Raises
-        ------
-        InputError
-            If an entry is not finite, the widths differ, or a parameter does not fit n.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from recsys.kernels import make_kernel
-        >>> X = np.tri(200, dtype=int)[[49, 99]]
-        >>> kernel = make_kernel("md", degree=100)
-        >>> (kernel(X, normalize=True) - 1.0)[0, 1], float(kernel.less_one(X)[0, 1])
-        (np.float64(0.0), -1.1114848756039308e-19)
-        """
-        n, counts, a, b = overlaps(X, Z)
-        plan = self.checked_plan(n)
-        if self.exact(n, 0, 0, 0) is not None:
-            out = exact_less_one(self, n, counts, a, b)
+    Parameters
+    ----------
+    s : array of int
+        Ones in common.
+    i, j : arrays of int that broadcast to the shape of s
+        Places in `sizes` of the numbers of ones of either vector.
+    sizes : (distinct sizes,) int64
+    n : int
+    normalize : bool
+    """
+    s = s.astype(np.int64)
+    few, span = len(sizes), (int(s.max(initial=0)) + 1) * len(sizes) ** 2
+    places = None
+    if not kernel.tabulated or span <= 4 * s.size + 1000:
+        triples, places = _distinct(((s * few + i) * few + j).ravel(), span)
+        rest, j = np.divmod(triples, few)
+        shape, (s, i) = s.shape, np.divmod(rest, few)
+    with np.errstate(all="ignore"):
+        v = np.asarray(kernel.of_counts(s, sizes[i], sizes[j], n), dtype=np.float64)
+        if normalize:
+            roots = own(kernel, sizes, n)
+            null = ~np.isfinite(roots) if kernel.logarithmic else roots == 0
+            v = np.exp(v - roots[i] - roots[j]) if kernel.logarithmic else v / roots[i] / roots[j]
+            v[null[i] | null[j]] = 0.0
         else:
-            out = self._rounded_less_one(plan, counts, a, b)
-        if Z is None:
-            np.fill_diagonal(out, 0.0)
-        return out
+            unit = kernel.log_unit(n)
+            if not kernel.logarithmic and unit < 600:
+                v = v * np.exp(unit)
+            else:  # where v·exp(unit) would be 0·∞
+                v = np.exp((v if kernel.logarithmic else np.log(v)) + unit)
+            if kernel.whole:
+                v = np.where(v < INTEGERS, np.rint(v), v)
+    return v if places is None else v[places].reshape(shape)
 
-    def _rounded_less_one(
-        self, plan: Plan, counts: NDArray[np.int64], a: NDArray[np.int64], b: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        """Return K − 1 of a kernel without `exact`, with as many digits as K has."""
-        wa, wb = weights(plan, a, True), weights(plan, b, True)
-        return _cross(plan.code, plan.logarithmic, counts, a, b, wa, wb, plan.par, plan.table) - 1.0
+
+def own(kernel: Kernel, sizes: NDArray[Any], n: int) -> NDArray[np.float64]:
+    """Return √κ(x,x) of vectors of these sizes, or its logarithm; 0 or −∞ of null vectors."""
+    with np.errstate(all="ignore"):
+        v = np.asarray(kernel.of_counts(sizes, sizes, sizes, n), dtype=np.float64)
+        return 0.5 * v if kernel.logarithmic else np.sqrt(np.maximum(v, 0.0))
+
+
+def _distinct(keys: NDArray[np.int64], span: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the distinct keys, all below `span`, and the place of each key among them."""
+    if span > 4 * len(keys) + 1000:
+        few, places = np.unique(keys, return_inverse=True)
+        return few, places
+    seen = np.zeros(span, dtype=np.bool_)
+    seen[keys] = True
+    return np.flatnonzero(seen), (np.cumsum(seen) - 1)[keys]
 
 
 def overlaps(
@@ -223,11 +195,6 @@ def overlaps(
     counts = np.ascontiguousarray((A @ B.T).toarray(), dtype=np.int64)
     a, b = np.diff(A.indptr).astype(np.int64), np.diff(B.indptr).astype(np.int64)
     return A.shape[1], counts, a, b
-
-
-def _null(plan: Plan, sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
-    own = weights(plan, sizes, True)
-    return np.isinf(own) if plan.logarithmic else own == 0
 
 
 def binary_rows(X: ArrayLike, name: str) -> sp.csr_matrix:
@@ -257,11 +224,6 @@ def make_kernel(name: str, /, **params: Any) -> Kernel:
     **params
         The kernel's parameters: `degree` for one-degree kernels.
 
-    Raises
-    ------
-    InputError
-        If the name or a parameter is unknown, or a value out of range.
-
     Examples
     --------
     >>> from recsys.kernels import make_kernel
@@ -283,16 +245,3 @@ def list_kernels() -> list[str]:
     ['mc', 'mc-sum', 'mcnf', 'md', 'mdnf', 'mdnf-sum', 'ml']
     """
     return KERNELS.names()
-
-
-# ---- kernels
-
-
-@jit
-def _cross(code, logarithmic, counts, a, b, wa, wb, par, table):
-    out = np.empty(counts.shape)
-    for i in range(len(a)):
-        for j in range(len(b)):
-            s = counts[i, j]
-            out[i, j] = scaled(code, logarithmic, s, a[i], b[j], wa[i], wb[j], par, table)
-    return out

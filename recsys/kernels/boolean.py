@@ -1,27 +1,18 @@
-"""Boolean kernels of one connective: literals, conjunctions and disjunctions (thesis, 6.3, 6.4)."""
+"""Boolean kernels of one connective: literals, conjunctions and disjunctions (thesis, 6.3 to 6.5)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from math import comb
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from recsys.kernels.base import KERNELS, Kernel
-from recsys.kernels.exact import meeting
-from recsys.kernels.plans import (
-    AT_EMPTY,
-    AT_FULL,
-    CONJUNCTION,
-    CONJUNCTION_L,
-    DISJUNCTION,
-    DISJUNCTION_L,
-    LINEAR,
-    LITERAL,
-    NEGATION,
-    Plan,
-)
-from recsys.utils.validation import check_integer
+from recsys.kernels.base import KERNELS, Kernel, make_kernel, overlaps, values
+from recsys.utils.validation import check_choice, check_integer
 
 
 @dataclass(frozen=True)
@@ -34,7 +25,8 @@ class OneDegree(Kernel):
         """Refuse a degree that is not an integer of at least 1."""
         self._keep_integer("degree")
 
-    def _check_fits(self, n: int) -> None:
+    def check_width(self, n: int) -> None:
+        """Refuse a degree above n."""
         check_integer("degree", self.degree, 1, n)
 
 
@@ -63,19 +55,16 @@ class MonotoneConjunctiveKernel(OneDegree):
            [1., 1.]])
     """
 
-    def plan(self, n: int) -> Plan:
-        """Tabulate log C(k, degree) for k = 0…n."""
-        check_integer("degree", self.degree, 1, n)
-        return Plan(
-            CONJUNCTION, np.zeros(4), log_binomials(n, self.degree), logarithmic=True, integer=True
-        )
+    logarithmic: ClassVar[bool] = True
+    whole: ClassVar[bool] = True
+    tabulated: ClassVar[bool] = True
+
+    def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
+        """Return log C(s, degree)."""
+        return log_binomials(n, self.degree)[s]
 
     def _dimension(self, n: int) -> int:
         return comb(n, self.degree)
-
-    def exact(self, n: int, s: int, a: int, b: int) -> int:
-        """Return C(s, degree)."""
-        return comb(s, self.degree)
 
 
 @KERNELS.add("md")
@@ -104,21 +93,41 @@ class MonotoneDisjunctiveKernel(OneDegree):
            [5., 5.]])
     """
 
-    def plan(self, n: int) -> Plan:
-        """Tabulate h for k = 0…n, and 1 − h, which keeps its digits where h is close to 1."""
-        d = check_integer("degree", self.degree, 1, n)
-        if d == 1:  # ⟨x,z⟩: exact, where shares would leave 1e-16 for vectors without a common one
-            return Plan(LINEAR, np.zeros(4), np.zeros(1), integer=True)
-        table = np.concatenate([shares_hit(n, d), shares_missed(n, d)])
-        par, scale = np.array([n, 0.0, 0.0, 0.0]), log_choices(float(n), d)
-        return Plan(DISJUNCTION, par, table, scale, zero_at_zero=False, integer=True, saturates=AT_FULL)
+    whole: ClassVar[bool] = True
+    tabulated: ClassVar[bool] = True
+
+    def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[Any]:
+        """Return the share of disjunctions that both satisfy; of degree 1, s."""
+        if self.degree == 1:  # exact, where shares would leave 1e-20 for vectors without a common one
+            return np.asarray(s)
+        hit = shares_hit(n, self.degree)
+        return hit[a] - (hit[a + b - s] - hit[b])
+
+    def log_unit(self, n: int) -> float:
+        """Return log C(n, degree)."""
+        return log_choices(float(n), self.degree) if self.degree > 1 else 0.0
+
+    def shortfall(self, sizes: Any, n: int) -> NDArray[np.float64]:
+        """Return 1 − K(x, r) of vectors x of these sizes and r of all ones, to its last digits."""
+        hit, missed = shares_hit(n, self.degree)[sizes], shares_missed(n, self.degree)[sizes]
+        return np.where(sizes > 0, missed / (1.0 + np.sqrt(hit)), 1.0).astype(np.float64)
+
+    def centered(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
+        """Return K(x,z) − K(x,r) − K(r,z) + 1 of the normalized kernel and the vector r of all ones.
+
+        It keeps the digits that K loses where its values tend to 1. Programs over a simplex, and
+        scores less a mean of scores, change by a constant at most.
+        """
+        hit, missed = shares_hit(n, self.degree), shares_missed(n, self.degree)
+        with np.errstate(divide="ignore"):
+            scale = np.where(hit > 0, 1.0 / np.sqrt(hit), 0.0)
+        product = self.shortfall(a, n) * self.shortfall(b, n)
+        return ((missed[a + b - s] - missed[a] * missed[b]) * scale[a] * scale[b] + product).astype(
+            np.float64
+        )
 
     def _dimension(self, n: int) -> int:
         return comb(n, self.degree)
-
-    def exact(self, n: int, s: int, a: int, b: int) -> int:
-        """Return (6.7) as it is printed."""
-        return meeting(n, a, b, s, self.degree)
 
 
 @KERNELS.add("negation")
@@ -134,17 +143,16 @@ class NegationKernel(Kernel):
            [1., 2.]])
     """
 
-    def plan(self, n: int) -> Plan:
-        """No table is needed."""
-        par = np.array([n, 0.0, 0.0, 0.0])
-        return Plan(NEGATION, par, np.zeros(1), zero_at_zero=False, integer=True, saturates=AT_EMPTY)
+    whole: ClassVar[bool] = True
+    tabulated: ClassVar[bool] = True
+    saturates: ClassVar[bool] = True
+
+    def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[Any]:
+        """Return n − |x ∪ z|."""
+        return n - a - b + s
 
     def _dimension(self, n: int) -> int:
         return n
-
-    def exact(self, n: int, s: int, a: int, b: int) -> int:
-        """Return n − |x ∪ z|."""
-        return n - a - b + s
 
 
 @KERNELS.add("literal")
@@ -160,17 +168,16 @@ class LiteralKernel(Kernel):
            [3., 4.]])
     """
 
-    def plan(self, n: int) -> Plan:
-        """No table is needed."""
-        par = np.array([n, 0.0, 0.0, 0.0])
-        return Plan(LITERAL, par, np.zeros(1), zero_at_zero=False, integer=True, saturates=AT_EMPTY)
+    whole: ClassVar[bool] = True
+    tabulated: ClassVar[bool] = True
+    saturates: ClassVar[bool] = True
+
+    def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[Any]:
+        """Return how many agree."""
+        return n - a - b + 2 * s
 
     def _dimension(self, n: int) -> int:
         return 2 * n
-
-    def exact(self, n: int, s: int, a: int, b: int) -> int:
-        """Return how many agree."""
-        return n - a - b + 2 * s
 
 
 @KERNELS.add("c")
@@ -195,21 +202,17 @@ class ConjunctiveKernel(OneDegree):
            [3., 6.]])
     """
 
-    def plan(self, n: int) -> Plan:
-        """Tabulate log C(k, degree) for k = 0…n."""
-        check_integer("degree", self.degree, 1, n)
-        par, table = np.array([n, 0.0, 0.0, 0.0]), log_binomials(n, self.degree)
-        return Plan(
-            CONJUNCTION_L, par, table,
-            logarithmic=True, zero_at_zero=False, integer=True, saturates=AT_EMPTY,
-        )  # fmt: skip
+    logarithmic: ClassVar[bool] = True
+    whole: ClassVar[bool] = True
+    tabulated: ClassVar[bool] = True
+    saturates: ClassVar[bool] = True
+
+    def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
+        """Return log C(agreeing variables, degree)."""
+        return log_binomials(n, self.degree)[n - a - b + 2 * s]
 
     def _dimension(self, n: int) -> int:
         return 2**self.degree * comb(n, self.degree)
-
-    def exact(self, n: int, s: int, a: int, b: int) -> int:
-        """Return C(agreeing variables, degree)."""
-        return comb(n - a - b + 2 * s, self.degree)
 
 
 @KERNELS.add("d")
@@ -234,26 +237,25 @@ class DisjunctiveKernel(OneDegree):
            [15., 18.]])
     """
 
-    def plan(self, n: int) -> Plan:
-        """Tabulate C(k, degree)/C(n, degree) for k = 0…n."""
-        d = check_integer("degree", self.degree, 1, n)
-        logs = log_binomials(n, d)
-        par = np.array([n, 0.5**d, d, 0.0])
-        scale = float(logs[n] + d * np.log(2.0))
-        table = np.exp(logs - logs[n])
-        return Plan(
-            DISJUNCTION_L, par, table, scale, zero_at_zero=False, integer=True, saturates=AT_EMPTY
-        )
+    whole: ClassVar[bool] = True
+    tabulated: ClassVar[bool] = True
+    saturates: ClassVar[bool] = True
+
+    def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
+        """Return the share of the 2^degree C(n, degree) disjunctions that both satisfy."""
+        logs, share = log_binomials(n, self.degree), 0.5**self.degree
+        return (1.0 - 2.0 * share) + share * np.exp(logs[n - a - b + 2 * s] - logs[n])
+
+    def log_unit(self, n: int) -> float:
+        """Return log 2^degree C(n, degree)."""
+        return float(log_binomials(n, self.degree)[n] + self.degree * np.log(2.0))
 
     def _dimension(self, n: int) -> int:
         return 2**self.degree * comb(n, self.degree)
 
-    def exact(self, n: int, s: int, a: int, b: int) -> int:
-        """Return (6.12)."""
-        return signed_disjunctions(n, n - a - b + 2 * s, self.degree)
 
-
-def log_binomials(n: int, c: int) -> np.ndarray:
+@lru_cache(maxsize=32)
+def log_binomials(n: int, c: int) -> NDArray[np.float64]:
     """Return log C(k, c) for k = 0…n, −inf where k < c; (n + 1,) float64.
 
     Summed as log ratios in extended precision: the difference of two log-gammas would lose
@@ -265,29 +267,24 @@ def log_binomials(n: int, c: int) -> np.ndarray:
     return out
 
 
-def shares_missed(n: int, d: int) -> np.ndarray:
-    """Return C(n−k, d)/C(n, d) for k = 0…n, accurate to the last digits; (n + 1,) float64."""
+@lru_cache(maxsize=8)
+def shares_missed(n: int, d: int) -> NDArray[np.longdouble]:
+    """Return C(n−k, d)/C(n, d) for k = 0…n, accurate to the last digits."""
     k = np.arange(n, dtype=np.longdouble)
     ratio = np.maximum(n - k - d, 0) / (n - k)
-    return np.concatenate(([np.longdouble(1)], np.cumprod(ratio))).astype(np.float64)
+    return np.concatenate(([np.longdouble(1)], np.cumprod(ratio)))
 
 
-def shares_hit(n: int, d: int) -> np.ndarray:
-    """Return h(k) = 1 − C(n−k, d)/C(n, d) for k = 0…n; (n + 1,) float64.
+@lru_cache(maxsize=8)
+def shares_hit(n: int, d: int) -> NDArray[np.longdouble]:
+    """Return h(k) = 1 − C(n−k, d)/C(n, d) for k = 0…n.
 
-    h is summed from its increments g(k)·d/(n−k), all positive, in extended precision, so
-    that rare items (h near 0) keep their leading digits.
+    h is summed from its increments g(k)·d/(n−k), all positive, so that rare items (h near 0) keep
+    their leading digits.
     """
     k = np.arange(n, dtype=np.longdouble)
-    ratio = np.maximum(n - k - d, 0) / (n - k)
-    g = np.concatenate(([np.longdouble(1)], np.cumprod(ratio)[:-1]))
-    increments = np.where(n - k >= d, g * d / (n - k), 0)
-    return np.concatenate(([np.longdouble(0)], np.cumsum(increments))).astype(np.float64)
-
-
-def signed_disjunctions(n: int, agree: int, d: int) -> int:
-    """Return how many disjunctions of d literals hold in both of two vectors, exactly (6.12)."""
-    return (2**d - 2) * comb(n, d) + comb(agree, d)
+    increments = np.where(n - k >= d, shares_missed(n, d)[:-1] * d / (n - k), 0)
+    return np.concatenate(([np.longdouble(0)], np.cumsum(increments)))
 
 
 def log_choices(size: float, d: int) -> float:
@@ -298,3 +295,51 @@ def log_choices(size: float, d: int) -> float:
     least = min(d, size - d)
     i = np.arange(int(least), dtype=np.longdouble)
     return float(np.sum(np.log((np.longdouble(size) - i) / (i + 1.0))))
+
+
+def degree_path(name: str, X: ArrayLike, up_to: int) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    """Yield (degree, raw Gram matrix) of mc, md, c or d for the degrees 1…up_to.
+
+    Each takes one elementwise product from the one before; where a binomial leaves float64 on its way,
+    the kernel itself is called. Source: Polato's thesis, 6.5.
+
+    Parameters
+    ----------
+    name : "mc", "md", "c" or "d"
+    X : (rows, n) array or sparse matrix
+        An entry above 0 counts as 1.
+    up_to : int
+        From 1 to n.
+
+    Examples
+    --------
+    >>> from recsys.kernels import degree_path
+    >>> [(d, float(K[0, 1])) for d, K in degree_path("mc", [[1, 1, 1], [1, 1, 0]], 3)]
+    [(1, 2.0), (2, 1.0), (3, 0.0)]
+    """
+    check_choice("name", name, ("mc", "md", "c", "d"))
+    n, dot, size, _ = overlaps(X, None)
+    check_integer("up_to", up_to, 1, n)
+    free = (n - size).astype(np.float64)
+    neither = free[:, None] - size + dot
+    base = {"mc": dot.astype(np.float64), "md": neither}.get(name, neither + dot)
+    everything = np.array([float(n)])
+    sizes, i = np.unique(size, return_inverse=True)
+    total, single, pair = np.ones(1), np.ones(len(size)), np.ones(dot.shape)
+    for d in range(1, up_to + 1):
+        total, single, pair = _next(total, everything, d), _next(single, free, d), _next(pair, base, d)
+        if not all(np.isfinite(part).all() for part in (total, single, pair)):
+            yield d, values(make_kernel(name, degree=d), dot, i[:, None], i, sizes, n, normalize=False)
+        elif name == "d":
+            with np.errstate(over="ignore"):
+                yield d, (np.exp2(float(d)) - 2.0) * total[0] + pair
+        elif name == "md":  # in pairs that are equal where a vector is null, so that 0 is 0
+            yield d, (total - single[:, None]) - (single[None, :] - pair)
+        else:
+            yield d, pair
+
+
+def _next(before: NDArray[np.float64], k: NDArray[np.float64], d: int) -> NDArray[np.float64]:
+    """Return C(k, d) from C(k, d − 1), 0 for k < d; a product below 2⁵³ has an exact quotient."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return before * np.maximum(k - d + 1, 0.0) / d

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from math import comb
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recsys.kernels.base import KERNELS, Kernel
-from recsys.kernels.boolean import OneDegree
-from recsys.kernels.plans import AT_EMPTY, CONJUNCTION, LINEAR, POWER, RBF, TANIMOTO, Plan
 from recsys.utils.validation import check_real
-
-NO_TABLE = np.zeros(1)
 
 
 @KERNELS.add("linear", "ml")
@@ -30,16 +26,15 @@ class LinearKernel(Kernel):
            [2., 2.]])
     """
 
-    def plan(self, n: int) -> Plan:
-        """No table is needed."""
-        return Plan(LINEAR, np.zeros(4), NO_TABLE)
+    whole: ClassVar[bool] = True
+    tabulated: ClassVar[bool] = True
+
+    def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[Any]:
+        """Return s."""
+        return np.asarray(s)
 
     def _dimension(self, n: int) -> int:
         return n
-
-    def exact(self, n: int, s: int, a: int, b: int) -> int:
-        """Return s."""
-        return s
 
 
 @KERNELS.add("polynomial")
@@ -75,24 +70,25 @@ class PolynomialKernel(Kernel):
         check_real("coef", self.coef, 0.0)
         check_real("alpha", self.alpha, 0.0, open_low=True)
 
-    def _check_fits(self, n: int) -> None:
-        pass  # any n fits
+    logarithmic: ClassVar[bool] = True
+    tabulated: ClassVar[bool] = True
 
-    def plan(self, n: int) -> Plan:
-        """Return the power, as a logarithm where the degree is high."""
-        return _power(n, self.degree, float(self.coef), float(self.alpha))
+    @property
+    def whole(self) -> bool:  # type: ignore[override]
+        """Whether raw values are integers."""
+        return float(self.coef).is_integer() and float(self.alpha).is_integer()
+
+    def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
+        """Return the logarithm of the power."""
+        return self.degree * np.log(self.alpha * s + self.coef)
 
     def _dimension(self, n: int) -> int:
         return comb(n + self.degree, n) if self.coef > 0 else comb(n + self.degree - 1, self.degree)
 
-    def exact(self, n: int, s: int, a: int, b: int) -> Fraction:
-        """Return the power of a fraction: a float is one."""
-        return (s * Fraction(float(self.alpha)) + Fraction(float(self.coef))) ** self.degree
-
 
 @KERNELS.add("hp")
 @dataclass(frozen=True)
-class HomogeneousPolynomialKernel(OneDegree):
+class HomogeneousPolynomialKernel(Kernel):
     """⟨x, z⟩^degree. A vector without ones is null.
 
     Parameters
@@ -107,36 +103,22 @@ class HomogeneousPolynomialKernel(OneDegree):
            [4., 4.]])
     """
 
-    def _check_fits(self, n: int) -> None:
-        pass  # any n fits
+    degree: int = 2
 
-    def plan(self, n: int) -> Plan:
-        """Return the power with coefficient 0."""
-        return _power(n, self.degree, 0.0, 1.0)
+    logarithmic: ClassVar[bool] = True
+    whole: ClassVar[bool] = True
+    tabulated: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        """Refuse a degree that is not an integer of at least 1."""
+        self._keep_integer("degree")
+
+    def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
+        """Return the logarithm of the power."""
+        return self.degree * np.log(s)
 
     def _dimension(self, n: int) -> int:
         return comb(n + self.degree - 1, self.degree)
-
-    def exact(self, n: int, s: int, a: int, b: int) -> int:
-        """Return the power of an integer."""
-        return s**self.degree
-
-
-def _power(n: int, degree: int, coef: float, alpha: float) -> Plan:
-    """Tabulate degree·log(alpha·k + coef): powers as logarithms, which no degree overflows."""
-    if degree > 4 or alpha != 1.0:
-        with np.errstate(divide="ignore"):
-            table = degree * np.log(alpha * np.arange(n + 1, dtype=np.longdouble) + coef)
-        return Plan(
-            CONJUNCTION,
-            np.zeros(4),
-            table.astype(np.float64),
-            logarithmic=True,
-            zero_at_zero=coef == 0,
-            integer=coef.is_integer() and alpha.is_integer(),
-        )
-    par = np.array([degree, coef, 0.0, 0.0])
-    return Plan(POWER, par, NO_TABLE, zero_at_zero=coef == 0)
 
 
 @KERNELS.add("rbf")
@@ -164,15 +146,13 @@ class RBFKernel(Kernel):
         if self.gamma is not None:
             check_real("gamma", self.gamma, 0.0, open_low=True)
 
-    def plan(self, n: int) -> Plan:
-        """Resolve the default gamma."""
-        par = np.array([1.0 / n if self.gamma is None else self.gamma, 0.0, 0.0, 0.0])
-        return Plan(RBF, par, NO_TABLE, zero_at_zero=False, saturates=AT_EMPTY)
+    logarithmic: ClassVar[bool] = True
+    tabulated: ClassVar[bool] = True
+    saturates: ClassVar[bool] = True
 
-    def _rounded_less_one(
-        self, plan: Plan, counts: NDArray[np.int64], a: NDArray[np.int64], b: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        return np.expm1(-plan.par[0] * (a[:, None] + b[None, :] - 2 * counts))
+    def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
+        """Return the exponent."""
+        return -(1.0 / n if self.gamma is None else self.gamma) * (a + b - 2 * s)
 
 
 @KERNELS.add("tanimoto")
@@ -188,11 +168,8 @@ class TanimotoKernel(Kernel):
            [0.66666667, 1.        ]])
     """
 
-    def plan(self, n: int) -> Plan:
-        """No table is needed."""
-        # Only two empty vectors have a value without a common element.
-        return Plan(TANIMOTO, np.zeros(4), NO_TABLE, zero_at_zero=False)
+    tabulated: ClassVar[bool] = True
 
-    def exact(self, n: int, s: int, a: int, b: int) -> Fraction:
-        """Return the fraction, 1 for two empty vectors."""
-        return Fraction(s, a + b - s) if a + b > s else Fraction(1)
+    def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
+        """Return the share of the union that is common."""
+        return np.where(a + b > s, s / np.maximum(a + b - s, 1), 1.0)

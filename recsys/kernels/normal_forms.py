@@ -9,24 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import comb
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recsys.errors import InputError
 from recsys.kernels.base import KERNELS, Kernel
-from recsys.kernels.boolean import log_binomials, log_choices, signed_disjunctions
-from recsys.kernels.exact import Counting, meeting
-from recsys.kernels.plans import (
-    AT_EMPTY,
-    AT_FULL,
-    CONJUNCTION_OF_D,
-    CONJUNCTION_OF_DL,
-    HIT,
-    HIT_L,
-    HIT_SUM,
-    NOWHERE,
-    Plan,
-)
+from recsys.kernels.boolean import log_binomials, log_choices, shares_hit
+from recsys.kernels.sums import log_sums
 from recsys.utils.validation import check_integer
 
 LOG2 = float(np.log(2.0))
@@ -37,31 +28,18 @@ class _NormalForm(Kernel):
     d: int = 2
     c: int = 2
 
+    whole: ClassVar[bool] = True
+    saturates: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         """Refuse sizes that are no integers of at least 1."""
         self._keep_integer("d")
         self._keep_integer("c")
 
-    def _check_width(self, name: str, n: int) -> None:
-        check_integer(name, getattr(self, name), 1, n)
-
     def _check_clauses(self, log_clauses: float) -> None:
         if np.log(self.d) > log_clauses + 1e-9:
             most = np.exp(log_clauses)
             raise InputError(f"d must be at most the number of clauses, {most:.0f}, not {self.d}")
-
-
-def _unit(log_size: float) -> float:
-    """Return 1/N, 0 where N leaves float64."""
-    return float(np.exp(-log_size)) if log_size < 700 else 0.0
-
-
-def _log_choose(log_size: float, d: int) -> float:
-    """Return log C(N, d) from log N."""
-    if log_size > 700:  # N leaves float64, and N − i is N to the last digit
-        i = np.arange(d, dtype=np.longdouble)
-        return float(np.sum(np.longdouble(log_size) - np.log(i + 1.0)))
-    return log_choices(float(np.rint(np.exp(log_size))), d)
 
 
 @KERNELS.add("mdnf")
@@ -90,28 +68,23 @@ class MonotoneDNFKernel(_NormalForm):
            [5., 5.]])
     """
 
-    def plan(self, n: int) -> Plan:
-        """Tabulate C(k, c)/C(n, c) for k = 0…n."""
-        self._check_width("c", n)
+    def check_width(self, n: int) -> None:
+        """Refuse conjunctions of more than n variables, and more of them than there are."""
+        check_integer("c", self.c, 1, n)
+        self._check_clauses(log_binomials(n, self.c)[n])
+
+    def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
+        """Return (6.14) over its largest value."""
         logs = log_binomials(n, self.c)
-        self._check_clauses(logs[n])
-        par = np.array([n, _unit(logs[n]), self.d, 0.0])
-        scale = _log_choose(logs[n], self.d)
-        table = np.exp(logs - logs[n])
-        saturates = AT_FULL if self.d > 1 else NOWHERE
-        return Plan(HIT, par, table, scale, zero_at_zero=self.d == 1, integer=True, saturates=saturates)
+        share = np.exp(logs - logs[n])  # of the conjunctions, satisfied by k ones
+        return hit_both(share[s], share[a] - share[s], share[b] - share[s], logs[n], self.d)
+
+    def log_unit(self, n: int) -> float:
+        """Return the logarithm of the number of formulas."""
+        return _log_choose(log_binomials(n, self.c)[n], self.d)
 
     def _dimension(self, n: int) -> int:
         return comb(comb(n, self.c), self.d)
-
-    def exact(self, n: int, s: int, a: int, b: int) -> int:
-        """Return (6.14) as it is printed."""
-        x, z, both = (comb(k, self.c) for k in (a, b, s))
-        return meeting(comb(n, self.c), x, z, both, self.d)
-
-    def counting(self) -> Counting:
-        """Return disjunctions of d conjunctions of c variables."""
-        return Counting(self.c, False, self.d, 1)
 
 
 @KERNELS.add("dnf")
@@ -140,23 +113,25 @@ class DNFKernel(_NormalForm):
            [19., 22.]])
     """
 
-    def plan(self, n: int) -> Plan:
-        """Tabulate C(k, c)/(2^c C(n, c)) for k = 0…n."""
-        self._check_width("c", n)
+    def check_width(self, n: int) -> None:
+        """Refuse conjunctions of more than n variables, and more of them than there are."""
+        check_integer("c", self.c, 1, n)
+        self._check_clauses(log_binomials(n, self.c)[n] + self.c * LOG2)
+
+    def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
+        """Return (6.16) over its largest value."""
         logs = log_binomials(n, self.c)
-        size = float(logs[n] + self.c * LOG2)
-        self._check_clauses(size)
-        par = np.array([n, _unit(size), self.d, 0.0])
-        table, scale = np.exp(logs - size), _log_choose(size, self.d)
-        return Plan(HIT_L, par, table, scale, zero_at_zero=False, integer=True, saturates=AT_EMPTY)
+        size = logs[n] + self.c * LOG2
+        both = np.exp(logs[n - a - b + 2 * s] - size)
+        one = np.exp(logs[n] - size) - both
+        return hit_both(both, one, one, size, self.d)
+
+    def log_unit(self, n: int) -> float:
+        """Return the logarithm of the number of formulas."""
+        return _log_choose(log_binomials(n, self.c)[n] + self.c * LOG2, self.d)
 
     def _dimension(self, n: int) -> int:
         return comb(2**self.c * comb(n, self.c), self.d)
-
-    def exact(self, n: int, s: int, a: int, b: int) -> int:
-        """Return (6.16) as it is printed."""
-        own, both = comb(n, self.c), comb(n - a - b + 2 * s, self.c)
-        return meeting(2**self.c * own, own, own, both, self.d)
 
 
 @KERNELS.add("mcnf")
@@ -185,26 +160,21 @@ class MonotoneCNFKernel(_NormalForm):
            [5., 5.]])
     """
 
-    def plan(self, n: int) -> Plan:
-        """Tabulate k/n for k = 0…n, and log C(n, d)."""
-        self._check_width("d", n)
-        table = np.append(np.arange(n + 1) / n, log_binomials(n, self.d)[n])
-        par = np.array([n, 1.0 / n, self.d, self.c])
-        return Plan(
-            CONJUNCTION_OF_D, par, table,
-            logarithmic=True, zero_at_zero=False, integer=True, saturates=AT_FULL,
-        )  # fmt: skip
+    logarithmic: ClassVar[bool] = True
+
+    def check_width(self, n: int) -> None:
+        """Refuse disjunctions of more than n variables."""
+        check_integer("d", self.d, 1, n)
+
+    def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
+        """Return log C(κ_mD, c), (6.18)."""
+        hit = shares_hit(n, self.d)
+        share = (hit[a] - (hit[a + b - s] - hit[b])).astype(np.float64)
+        share[s == 0] *= self.d > 1  # exactly 0 for vectors without a common one
+        return log_choose(share, log_binomials(n, self.d)[n], self.c)
 
     def _dimension(self, n: int) -> int:
         return comb(comb(n, self.d), self.c)
-
-    def exact(self, n: int, s: int, a: int, b: int) -> int:
-        """Return (6.18) as it is printed."""
-        return comb(meeting(n, a, b, s, self.d), self.c)
-
-    def counting(self) -> Counting:
-        """Return conjunctions of c disjunctions of d variables."""
-        return Counting(1, False, self.d, self.c)
 
 
 @KERNELS.add("cnf")
@@ -231,23 +201,20 @@ class CNFKernel(_NormalForm):
            [15., 18.]])
     """
 
-    def plan(self, n: int) -> Plan:
-        """Tabulate C(k, d)/C(n, d) for k = 0…n, and log 2^d C(n, d)."""
-        self._check_width("d", n)
-        logs = log_binomials(n, self.d)
-        table = np.append(np.exp(logs - logs[n]), logs[n] + self.d * LOG2)
-        par = np.array([n, 0.5**self.d, self.d, self.c])
-        return Plan(
-            CONJUNCTION_OF_DL, par, table,
-            logarithmic=True, zero_at_zero=False, integer=True, saturates=AT_EMPTY,
-        )  # fmt: skip
+    logarithmic: ClassVar[bool] = True
+
+    def check_width(self, n: int) -> None:
+        """Refuse disjunctions of more than n variables."""
+        check_integer("d", self.d, 1, n)
+
+    def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
+        """Return log C(κ_D, c), (6.20)."""
+        logs, part = log_binomials(n, self.d), 0.5**self.d
+        share = (1.0 - 2.0 * part) + part * np.exp(logs[n - a - b + 2 * s] - logs[n])
+        return log_choose(share, logs[n] + self.d * LOG2, self.c)
 
     def _dimension(self, n: int) -> int:
         return comb(2**self.d * comb(n, self.d), self.c)
-
-    def exact(self, n: int, s: int, a: int, b: int) -> int:
-        """Return (6.20) as it is printed."""
-        return comb(signed_disjunctions(n, n - a - b + 2 * s, self.d), self.c)
 
 
 @KERNELS.add("mdnf-sum")
@@ -279,28 +246,81 @@ class MonotoneDNFSumKernel(_NormalForm):
     d: int = 5
     c: int = 5
 
-    def plan(self, n: int) -> Plan:
-        """Tabulate the share of conjunctions that k ones satisfy, and the weight of each d."""
-        self._check_width("c", n)
-        logs = np.logaddexp.reduce([log_binomials(n, c) for c in range(1, self.c + 1)], axis=0)
-        self._check_clauses(logs[n])
-        terms = np.array([_log_choose(logs[n], d) for d in range(1, self.d + 1)])
-        scale = float(np.logaddexp.reduce(terms))
-        table = np.concatenate([np.exp(logs - logs[n]), np.exp(terms - scale)])
-        par = np.array([n, _unit(logs[n]), self.d, 0.0])
-        saturates = AT_FULL if self.d > 1 else NOWHERE
-        return Plan(
-            HIT_SUM, par, table, scale, zero_at_zero=self.d == 1, integer=True, saturates=saturates
-        )
+    def check_width(self, n: int) -> None:
+        """Refuse conjunctions of more than n variables, and more of them than there are."""
+        check_integer("c", self.c, 1, n)
+        self._check_clauses(log_sums(n, self.c, 1.0)[n])
+
+    def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
+        """Return the sum of (6.14) over its largest value."""
+        logs, unit = log_sums(n, self.c, 1.0), self.log_unit(n)
+        share, total = np.exp(logs - logs[n]), np.zeros(len(s))
+        for d in range(1, self.d + 1):
+            hit = hit_both(share[s], share[a] - share[s], share[b] - share[s], logs[n], d)
+            total += np.exp(_log_choose(logs[n], d) - unit) * hit
+        return total
+
+    def log_unit(self, n: int) -> float:
+        """Return the logarithm of the number of formulas."""
+        log_clauses = log_sums(n, self.c, 1.0)[n]
+        return float(np.logaddexp.reduce([_log_choose(log_clauses, d) for d in range(1, self.d + 1)]))
 
     def _dimension(self, n: int) -> int:
         return sum(comb(sum(comb(n, i) for i in range(1, self.c + 1)), k) for k in range(1, self.d + 1))
 
-    def exact(self, n: int, s: int, a: int, b: int) -> int:
-        """Return the sum of (6.14) over sets of up to d of the conjunctions of up to c."""
-        size, x, z, both = (sum(comb(k, i) for i in range(1, self.c + 1)) for k in (n, a, b, s))
-        return sum(meeting(size, x, z, both, k) for k in range(1, self.d + 1))
 
-    def counting(self) -> Counting:
-        """Return disjunctions of up to d conjunctions of up to c variables."""
-        return Counting(self.c, True, self.d, 1)
+def _log_choose(log_size: float, d: int) -> float:
+    """Return log C(N, d) from log N."""
+    if log_size > 700:  # N leaves float64, and N − i is N to the last digit
+        i = np.arange(d, dtype=np.longdouble)
+        return float(np.sum(np.longdouble(log_size) - np.log(i + 1.0)))
+    return log_choices(float(np.rint(np.exp(log_size))), d)
+
+
+def hit_both(both: Any, first: Any, second: Any, log_size: float, d: int) -> NDArray[np.float64]:
+    """Return the share of the d-subsets of N features that meet two sets of features.
+
+    The sets have `both` in common and `first`, `second` to themselves, as shares of N. Everything is
+    written with expm1 and log1p in differences of equal sign, so that sets rarer than the rounding of 1
+    keep their digits.
+    """
+    if d == 1:
+        return np.asarray(both)
+    unit = float(np.exp(-log_size)) if log_size < 700 else 0.0
+    steps = d if unit * d > 1e-13 else 1  # of a large N, N − i is N
+    times = 1.0 if steps > 1 else float(d)
+    miss, lost_x, lost_y, lost, gain = np.zeros((5, len(both)))
+    certain = np.zeros(len(both), dtype=np.bool_)
+    for i in range(steps):
+        size = 1.0 - i * unit
+        left = size - both
+        certain |= left <= 0.5 * unit
+        miss += np.log1p(-both / size)
+        lost_x += np.where(left - first > 0.5 * unit, np.log1p(-first / left), -np.inf)
+        lost_y += np.where(left - second > 0.5 * unit, np.log1p(-second / left), -np.inf)
+        free = left - first - second
+        open_ = free > 0.5 * unit
+        lost += np.where(open_, np.log1p(-(first + second) / left), -np.inf)
+        gain += np.where(open_, np.log1p(first * second / (left * free)), 0.0)
+    miss, lost_x, lost_y = times * miss, times * lost_x, times * lost_y
+    neither, gain = times * lost, times * gain
+    one_each = np.expm1(lost_x) * np.expm1(lost_y)
+    # Of sets that are far apart, exp(neither)·expm1(gain) might be 0·∞.
+    near = np.exp(neither) * np.expm1(np.minimum(gain, 1.0))
+    far = np.exp(neither + gain) - np.exp(neither)
+    taken = np.where(gain < 1.0, near, far)
+    one_each -= np.where(neither > -np.inf, taken, np.exp(lost_x + lost_y))
+    out = -np.expm1(miss) + np.exp(miss) * np.maximum(one_each, 0.0)
+    return np.where(certain | (both >= 1.0), 1.0, out)
+
+
+def log_choose(share: NDArray[np.float64], log_size: float, c: int) -> NDArray[np.float64]:
+    """Return log C(v, c) for integers v = share·exp(log_size); −∞ where v < c."""
+    log_v = np.log(share) + log_size
+    v = np.where(log_v < 34.0, np.rint(np.exp(np.minimum(log_v, 34.0))), np.inf)
+    total = np.zeros(len(share))
+    for i in range(c):  # beyond 2⁴⁹ the subtrahend is below the rounding
+        total += np.where(
+            np.isinf(v), log_v - np.log(i + 1.0), np.log(np.maximum(v - i, 0.0) / (i + 1.0))
+        )
+    return total

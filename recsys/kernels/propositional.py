@@ -10,14 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp
-from typing import NamedTuple
+from math import exp, log
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from recsys.errors import InputError
-from recsys.kernels.base import overlaps
+from recsys.kernels.base import Kernel
 from recsys.utils.validation import check_real
 
 # Truth tables as y(0,0), y(0,1), y(1,0), y(1,1), by text form.
@@ -32,16 +32,14 @@ SYMBOLS = {
 }  # fmt: skip
 # From loose to tight; those of one level associate to the left.
 LEVELS = (("<->",), ("->", "<-", "-/>", "</-"), ("|", "nor"), ("^",), ("&", "nand"))
-# Entries of a Gram matrix that are computed together: every operator holds a dozen such arrays.
-BLOCK = 1 << 18
 TOKEN = re.compile(r"\s*(<->|<-|->|-/>|</-|[()&|^~!∧∨⊕→←↔↑↓↛↚¬]|[A-Za-z_][A-Za-z_0-9]*)")
 
 
 class JointStates(NamedTuple):
-    """Numbers of features in each joint state in two sets of vectors, and in each state alone.
+    """Shares of features in each joint state in pairs of vectors, and in each state alone.
 
-    joint[x][z], (rows, others), counts those that are x in the left vector and z in the right one;
-    `left` and `right` those that are 0, and 1.
+    joint[x][z], (pairs,), is of those that are x in the left vector and z in the right one; `left` and
+    `right` of those that are 0, and 1.
     """
 
     joint: Sequence[Sequence[NDArray]]
@@ -50,7 +48,7 @@ class JointStates(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Expression:
+class Expression(Kernel):
     """A propositional formula's form. Calling it gives a Gram matrix, as for any kernel.
 
     Attributes
@@ -73,6 +71,8 @@ class Expression:
     operands: tuple[Expression, ...] = ()
     name: str = "x"
 
+    whole: ClassVar[bool] = True
+
     def __str__(self) -> str:
         """Return text that `parse` reads back."""
         if not self.operator:
@@ -93,51 +93,20 @@ class Expression:
         """Number of binary operators."""
         return (len(self.operands) == 2) + sum(x.operators for x in self.operands)
 
-    def dimension(self, n: int) -> int:
-        """Return the number of features over n variables, exactly."""
+    def _dimension(self, n: int) -> int:
         return n**self.slots
 
-    def __call__(
-        self, X: ArrayLike, Z: ArrayLike | None = None, normalize: bool = False
-    ) -> NDArray[np.float64]:
-        """Return the Gram matrix of the rows of X with those of Z, as `Kernel.__call__` does.
+    def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
+        """Return the share of the features that hold in both vectors."""
+        joint = [[n - a - b + s, b - s], [a - s, s]]
+        states = JointStates(
+            [[state / n for state in row] for row in joint], ((n - a) / n, a / n), ((n - b) / n, b / n)
+        )
+        return self._gram(states).joint[1][1]
 
-        Raises
-        ------
-        InputError
-            If the widths differ, an entry is not finite, or a value leaves float64.
-        """
-        n, counts, a, b = overlaps(X, Z)
-        out = np.empty(counts.shape)
-        block = max(1, BLOCK // max(len(b), 1))
-        with np.errstate(over="ignore", invalid="ignore"):
-            for start in range(0, len(a), block):
-                rows = slice(start, start + block)
-                out[rows] = self._block(n, counts[rows], a[rows], b, normalize)
-        if not np.isfinite(out).all():
-            raise InputError(f"{self} leaves the range of float64 on these vectors: pass normalize=True")
-        if normalize and Z is None:
-            np.fill_diagonal(out, 1.0)
-        return out
-
-    def exact(self, n: int, s: int, a: int, b: int) -> int:
-        """Return the raw value of two vectors of a and b ones, s of them common, exactly."""
-        cross, left, right = (np.array(v, dtype=object) for v in (s, a, b))
-        return int(self._gram(_slots(n, cross, left, right)).joint[1][1][0, 0])
-
-    def _block(
-        self, n: int, counts: NDArray[np.int64], a: NDArray[np.int64], b: NDArray[np.int64],
-        normalize: bool,
-    ) -> NDArray[np.float64]:  # fmt: skip
-        cross, left, right = (part.astype(np.float64) for part in (counts, a, b))
-        # Counts as shares of the dimension, which no depth overflows.
-        value = self._gram(_slots(n, cross, left, right, float(n) if normalize else 1.0))
-        both = value.joint[1][1]
-        if not normalize:
-            return both
-        with np.errstate(divide="ignore"):
-            wl, wr = (np.where(v > 0, 1 / np.sqrt(v), 0.0) for v in (value.left[1], value.right[1]))
-        return both * wl[:, None] * wr[None, :]
+    def log_unit(self, n: int) -> float:
+        """Return the logarithm of the number of features."""
+        return self.slots * log(n)
 
     def _gram(self, base: JointStates) -> JointStates:
         """Return the states of this formula's features, by (8.3).
@@ -165,18 +134,6 @@ class Expression:
 
 
 STATES = ((0, 0), (0, 1), (1, 0), (1, 1))
-
-
-def _slots(n: int, cross: NDArray, a: NDArray, b: NDArray, size: float = 1) -> JointStates:
-    """Return the states of a single variable, as shares of `size`."""
-    cross, a, b = np.atleast_2d(cross), np.atleast_1d(a), np.atleast_1d(b)
-    only_left, only_right = a[:, None] - cross, b[None, :] - cross
-    neither = n - a[:, None] - only_right
-    states = [[neither, only_right], [only_left, cross]]
-    if size != 1:
-        states = [[state / size for state in row] for row in states]
-        return JointStates(states, ((n - a) / size, a / size), ((n - b) / size, b / size))
-    return JointStates(states, (n - a, a), (n - b, b))
 
 
 def parse(text: str) -> Expression:

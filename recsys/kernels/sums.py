@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
+from functools import lru_cache
 from math import comb
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recsys.kernels.base import KERNELS, Kernel
 from recsys.kernels.boolean import OneDegree, log_binomials
-from recsys.kernels.plans import AT_EMPTY, CONJUNCTION, CONJUNCTION_L, Plan
 from recsys.utils.validation import check_integer, check_real
-
-NO_PAR = np.zeros(4)
 
 
 @KERNELS.add("mc-sum")
@@ -38,17 +37,16 @@ class MonotoneConjunctiveSumKernel(OneDegree):
            [3., 3.]])
     """
 
-    def plan(self, n: int) -> Plan:
-        """Tabulate log Σ C(k, c) for k = 0…n."""
-        check_integer("degree", self.degree, 1, n)
-        return Plan(CONJUNCTION, NO_PAR, _log_sums(n, self.degree, 1.0), logarithmic=True, integer=True)
+    logarithmic: ClassVar[bool] = True
+    whole: ClassVar[bool] = True
+    tabulated: ClassVar[bool] = True
+
+    def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
+        """Return log Σ C(s, c)."""
+        return log_sums(n, self.degree, 1.0)[s]
 
     def _dimension(self, n: int) -> int:
         return sum(comb(n, i) for i in range(1, self.degree + 1))
-
-    def exact(self, n: int, s: int, a: int, b: int) -> int:
-        """Return the sum of binomials."""
-        return sum(comb(s, i) for i in range(1, self.degree + 1))
 
 
 @KERNELS.add("all-subsets")
@@ -70,20 +68,16 @@ class AllSubsetsKernel(Kernel):
            [4., 4.]])
     """
 
-    def plan(self, n: int) -> Plan:
-        """Tabulate k log 2 for k = 0…n."""
-        table = np.arange(n + 1) * np.log(2.0)
-        return Plan(CONJUNCTION, NO_PAR, table, logarithmic=True, zero_at_zero=False, integer=True)
+    logarithmic: ClassVar[bool] = True
+    whole: ClassVar[bool] = True
+    tabulated: ClassVar[bool] = True
+
+    def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
+        """Return s log 2."""
+        return s * np.log(2.0)
 
     def _dimension(self, n: int) -> int:
         return 2**n
-
-    def _check_fits(self, n: int) -> None:
-        pass  # any n fits
-
-    def exact(self, n: int, s: int, a: int, b: int) -> int:
-        """Return the power of 2."""
-        return 2**s
 
 
 @dataclass(frozen=True)
@@ -91,29 +85,30 @@ class _Sadohara(Kernel):
     arity: int | None = None
     sigma: float = 1.0
 
+    logarithmic: ClassVar[bool] = True
+    tabulated: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         """Refuse parameters out of range."""
         if self.arity is not None:
             self._keep_integer("arity")
         check_real("sigma", self.sigma, 0.0, open_low=True)
 
-    def _check_fits(self, n: int) -> None:
+    @property
+    def whole(self) -> bool:  # type: ignore[override]
+        """Whether raw values are integers."""
+        return self.sigma == 1
+
+    def check_width(self, n: int) -> None:
+        """Refuse an arity above n."""
         if self.arity is not None:
             check_integer("arity", self.arity, 1, n)
 
-    def _table(self, n: int) -> np.ndarray:
-        if self.arity is None:  # (1 + σ)^k − 1
-            with np.errstate(divide="ignore"):
-                power = np.arange(n + 1) * np.log1p(self.sigma)
-                return power + np.log(-np.expm1(-power))
-        check_integer("arity", self.arity, 1, n)
-        return _log_sums(n, self.arity, self.sigma)
-
-    def _sum(self, k: int) -> Fraction:
-        sigma = Fraction(float(self.sigma))
-        if self.arity is None:
-            return (1 + sigma) ** k - 1
-        return sum((sigma**i * comb(k, i) for i in range(1, self.arity + 1)), Fraction(0))
+    def _log_sum(self, k: Any, n: int) -> NDArray[np.float64]:
+        if self.arity is not None:
+            return log_sums(n, self.arity, float(self.sigma))[k]
+        power = k * np.log1p(self.sigma)  # of (1 + σ)^k − 1
+        return power + np.log(-np.expm1(-power))
 
 
 @KERNELS.add("sadohara-mdnf")
@@ -142,16 +137,12 @@ class SadoharaMonotoneDNFKernel(_Sadohara):
            [3., 3.]])
     """
 
-    def plan(self, n: int) -> Plan:
-        """Tabulate the logarithm for k = 0…n common ones."""
-        return Plan(CONJUNCTION, NO_PAR, self._table(n), logarithmic=True, integer=self.sigma == 1)
+    def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
+        """Return the logarithm of the sum over common ones."""
+        return self._log_sum(s, n)
 
     def _dimension(self, n: int) -> int:
         return sum(comb(n, i) for i in range(1, (self.arity or n) + 1))
-
-    def exact(self, n: int, s: int, a: int, b: int) -> Fraction:
-        """Return the sum over common ones."""
-        return self._sum(s)
 
 
 @KERNELS.add("sadohara-dnf")
@@ -181,28 +172,18 @@ class SadoharaDNFKernel(_Sadohara):
            [ 6., 10.]])
     """
 
-    def plan(self, n: int) -> Plan:
-        """Tabulate the logarithm for k = 0…n variables of equal value."""
-        par = np.array([n, 0.0, 0.0, 0.0])
-        return Plan(
-            CONJUNCTION_L,
-            par,
-            self._table(n),
-            logarithmic=True,
-            zero_at_zero=False,
-            integer=self.sigma == 1,
-            saturates=AT_EMPTY,
-        )
+    saturates: ClassVar[bool] = True
+
+    def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
+        """Return the logarithm of the sum over agreeing variables."""
+        return self._log_sum(n - a - b + 2 * s, n)
 
     def _dimension(self, n: int) -> int:
         return sum(2**i * comb(n, i) for i in range(1, (self.arity or n) + 1))
 
-    def exact(self, n: int, s: int, a: int, b: int) -> Fraction:
-        """Return the sum over agreeing variables."""
-        return self._sum(n - a - b + 2 * s)
 
-
-def _log_sums(n: int, most: int, sigma: float) -> np.ndarray:
+@lru_cache(maxsize=8)
+def log_sums(n: int, most: int, sigma: float) -> NDArray[np.float64]:
     """Return log Σ_{i=1…most} σ^i C(k, i) for k = 0…n."""
     terms = [log_binomials(n, i) + i * np.log(sigma) for i in range(1, most + 1)]
-    return np.logaddexp.reduce(terms, axis=0)
+    return np.asarray(np.logaddexp.reduce(terms, axis=0))

@@ -15,7 +15,10 @@ from recsys.registry import Registry
 from recsys.utils import model_file
 
 RANKERS: Registry[type[Any]] = Registry(
-    "ranker", package="recsys.rankers", homes=dict.fromkeys(("cosine", "tfidf", "bm25"), "neighbours")
+    "ranker",
+    package="recsys.rankers",
+    homes=dict.fromkeys(("cosine", "tfidf", "bm25"), "neighbours")
+    | dict.fromkeys(("cf-komd", "cf-omd", "ecf-omd"), "margin"),
 )  # classes of rankers
 
 PART = "part{}."  # before the names of a part's arrays

@@ -23,7 +23,6 @@ from recsys.data.events import Changes, with_events
 from recsys.data.interactions import titles_of, unknown_ids
 from recsys.data.side_information import SideInformation, described, start_of
 from recsys.errors import CapabilityError, InputError, ModelFileError
-from recsys.rankers._margin import KernelRanker
 from recsys.rankers._updates import Updatable
 from recsys.rankers.base import Ranker
 from recsys.rankers.catalogue_file import (
@@ -450,33 +449,6 @@ class ModelPackage:
                 "give a number"
             )
         return found
-
-    def viewed(self, ranker: Ranker) -> ModelPackage:
-        """Return a model package with the counts of this one under another kernel: nothing is fitted.
-
-        Parameters
-        ----------
-        ranker : Ranker
-            Of this one's kind, with the parameters that are wanted; it becomes the new model package's.
-
-        Raises
-        ------
-        InputError
-            If it is of another kind, one that keeps no counts, or other parameters were counted with.
-        """
-        if type(ranker) is not type(self.ranker) or not isinstance(ranker, KernelRanker):
-            raise InputError(
-                f"counts of {self.ranker.name} serve the same ranker of the cf-komd family, not "
-                f"{ranker.name}: fit it on the data"
-            )
-        try:
-            ranker.set_state(self.ranker.get_state())
-        except ValueError as error:
-            raise InputError(
-                f"the counts of this {ranker.name} were made with other parameters ({error}): fit again"
-            ) from error
-        ranker.prepare()
-        return replace(self, ranker=ranker)
 
     def check_events(self) -> None:
         """Refuse events where the ranker has no exact updates.

@@ -30,27 +30,6 @@ def test_tune_prints_a_model_that_fit_takes(recsys, ratings):  # noqa: F811
     assert recsys("fit", "--model", spec, "--interactions", ratings, "--out", "x", "--quiet")[0] == 0
 
 
-def test_a_file_serves_other_kernels(recsys, ratings):  # noqa: F811
-    fit = ("fit", "--interactions", ratings, "--quiet")
-    assert recsys(*fit, "--model", "cf-komd", "--out", "linear")[0] == 0
-    spec = "cf-komd:kernel=md,degree=2"
-    code, out, err = recsys("fit", "--from", "linear", "--model", spec, "--out", "other")
-    assert code == 0 and "made from the counts of linear" in out, err
-    assert recsys(*fit, "--model", spec, "--out", "refit")[0] == 0
-    other, refit = load_package("other"), load_package("refit")
-    rows = other.user_items
-    users = np.arange(rows.shape[0])
-    np.testing.assert_array_equal(other.ranker.scores(users, rows), refit.ranker.scores(users, rows))
-    for arguments, told in (
-        (("--model", "ease"), "fit it on the data"),
-        (("--model", "cf-komd:votes=1"), "fit again"),
-        (("--model", spec, "--interactions", ratings), "takes the data of its ranker file"),
-    ):
-        code, _, err = recsys("fit", "--from", "linear", *arguments, "--out", "no")
-        assert code == 2 and told in err and err.count("\n") == 1
-    assert not Path("no").exists()
-
-
 def test_tune_errors(recsys, ratings):  # noqa: F811
     code, _, err = recsys("tune", "--model", "popularity", "--interactions", ratings)
     assert code == 2 and "model must be one of" in err.splitlines()[-1]

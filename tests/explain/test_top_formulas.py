@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from recsys import InputError, NotFittedError, load_dataset, make_ranker
 from recsys.explain import top_formulas
 from recsys.explain.rules.subset_search import top_sets, top_unions, whole_weights
-from recsys.rankers._gram_view import DenseView
 from tests.reference import formulas as reference
 from tests.reference.rankers import kernel_of_items
 from tests.strategies import liked_matrices
@@ -62,17 +61,17 @@ def test_weight_times_feature_over_all_formulas_is_the_rankers_score(name, likes
     X = likes.toarray() > 0
     stranger = sp.csr_matrix(np.random.default_rng(seed).random((1, X.shape[1])) < 0.5, dtype=np.float32)
     K = kernel_of_items(X.astype(float), model.kernel_)
-    ordinary = model.prepare()._derived
+    ordinary = {k: getattr(model, k) for k in ("gram_", "row_sums_", "offsets_")}
     for user, row in [(0, likes[0]), (1, likes[1]), (0, stranger)]:
         if row.nnz == 0:
             continue
         # The ranker's own scoring on a matrix of float64, whose float32 leaves seven digits to compare; the
         # weights of the user's program are those that it found on float32.
-        model._derived = ordinary
+        vars(model).update(ordinary)
         vars(model).pop("_solve", None)
         solved = model._solve(row, None)
         model._solve = lambda rows, times, solved=solved: solved
-        model._derived = (ordinary[0], DenseView(K), K.sum(axis=1), None)
+        vars(model).update(gram_=K, row_sums_=K.sum(axis=1), offsets_=None)
         signed = model.signed_weights(row)[0]
         every = reference.formulas(range(X.shape[0]), least, most)
         weights = reference.weights(X, signed, least, most, either)
@@ -329,7 +328,6 @@ REFUSED = {
     ),
     "tanimoto": ("cf-komd", {"kernel": "tanimoto"}, "kernel tanimoto"),
     "votes": ("cf-komd", {"votes": 1.0}, "with votes=1.0 items are not sets of users"),
-    "windows": ("cf-komd", {"windows": 2}, "with windows=2 items are not sets of users"),
     "ease": (
         "ease",
         {},

@@ -1,25 +1,15 @@
-"""Kernels that are defined outside the package: functions of matrices, and of counts."""
-
-import pickle
+"""Kernels that are defined outside the package: a class of one method, and functions of matrices."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone
 
-from recsys import InputError, Recommender
-from recsys.errors import CapabilityError
+from recsys import InputError, load_ranker
 from recsys.kernel_machines import KOMD, EasyMKL
 from recsys.kernels import MonotoneConjunctiveKernel, item_gram, make_kernel
 from recsys.kernels.base import KERNELS
-from recsys.kernels.gram.counts import sparse_counts
-from recsys.kernels.gram.structured import StructuredGram
-from recsys.rankers.cf_komd import CFKOMD
-from recsys.rankers.serialization import load_ranker
-from tests.outside.kernels import Tversky, Unknown, cosine, jaccard
-
-SAME = [(cosine, "linear"), (jaccard, "tanimoto"), (Tversky(), "tanimoto")]
+from recsys.rankers.margin import CFKOMD
+from tests.outside.kernels import Tversky, cosine
 
 
 @pytest.fixture(scope="module")
@@ -33,92 +23,67 @@ def fitted(likes, **params):
     return CFKOMD(**params).fit(likes, show_progress=False)
 
 
-@pytest.mark.parametrize(("kernel", "name"), SAME)
-def test_scores_are_those_of_the_kernel_by_name(likes, kernel, name):
-    ours, theirs = fitted(likes, kernel=kernel), fitted(likes, kernel=name)
+def test_a_kernel_of_counts_is_one_like_any_other(likes):
+    ours, theirs = fitted(likes, kernel=Tversky()), fitted(likes, kernel="tanimoto")
     users = np.arange(40)
-    np.testing.assert_allclose(
-        ours.scores(users, likes), theirs.scores(users, likes), rtol=1e-4, atol=1e-6
-    )
-    assert (ours.recommend(users, likes, N=5).ids == theirs.recommend(users, likes, N=5).ids).all()
+    np.testing.assert_allclose(ours.scores(users, likes), theirs.scores(users, likes), atol=1e-6)
+    np.testing.assert_array_equal(item_gram(likes, Tversky()), item_gram(likes, "tanimoto"))
+    X = likes.toarray()
+    np.testing.assert_array_equal(Tversky(0.5)(X), Tversky(0.5)(X, X))
 
 
-def test_by_a_recommender(likes):
-    table = pd.DataFrame(dict(zip(("user", "item"), likes.nonzero(), strict=True))).astype(str)
-    ours = Recommender(CFKOMD(kernel=jaccard)).fit(table)
-    theirs = Recommender("cf-komd:kernel=tanimoto").fit(table)
-    users = table.user.unique()[:5].tolist()
-    one, other = (model.recommend(users, 4, why=False) for model in (ours, theirs))
-    assert one.item.tolist() == other.item.tolist()
-    np.testing.assert_allclose(one.score, other.score, rtol=1e-4, atol=1e-6)
-
-
-@pytest.mark.parametrize(("kernel", "name"), SAME)
+@pytest.mark.parametrize(("kernel", "name"), [(cosine, "linear"), (Tversky(), "tanimoto")])
 @pytest.mark.parametrize("normalize", [False, True])
 def test_machines_take_them(likes, kernel, name, normalize):
     X, y = (likes.toarray() > 0) * 1.0, np.arange(40) % 2
-    for make in (lambda k: KOMD(kernel=k, normalize=normalize), lambda k: EasyMKL(kernels=[k, "mc"])):
-        ours, theirs = make(kernel).fit(X, y), make(name).fit(X, y)
-        np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), rtol=1e-6, atol=1e-8)  # fmt: skip
+    for make in (
+        lambda k: KOMD(kernel=k, normalize=normalize),
+        lambda k: EasyMKL(kernels=[k, "mc"], normalize=normalize),
+    ):
+        ours, theirs = (make(k).fit(X, y).decision_function(X) for k in (kernel, name))
+        np.testing.assert_allclose(ours, theirs, atol=1e-6)
 
 
-@pytest.mark.parametrize("normalize", [False, True])
-def test_a_kernel_of_counts_is_called_as_any(likes, normalize):
-    ours, theirs = Tversky(), make_kernel("tanimoto")
-    np.testing.assert_allclose(
-        ours(likes, likes[:5], normalize), theirs(likes, likes[:5], normalize), rtol=1e-12
-    )
-    np.testing.assert_allclose(ours.less_one(likes), theirs.less_one(likes), atol=1e-12)
-    assert np.abs(Tversky(3.0)(likes) - theirs(likes)).max() > 0.1
+def test_a_registered_kernel_has_a_name_and_a_file(likes, tmp_path):
+    KERNELS.add("tversky")(Tversky)
+    try:
+        by_object, by_name = (
+            fitted(likes, kernel=Tversky(weight=0.5)),
+            fitted(likes, kernel="tversky", kernel_params={"weight": 0.5}),
+        )
+        scores = by_object.scores(np.arange(40), likes)
+        np.testing.assert_array_equal(by_name.scores(np.arange(40), likes), scores)
+        by_object.save(tmp_path / "m.recsys")
+        again = load_ranker(tmp_path / "m.recsys")
+        np.testing.assert_array_equal(again.scores(np.arange(40), likes), scores)
+    finally:
+        KERNELS._entries.pop("tversky", None)
 
 
-def test_an_object_of_the_package_is_its_name(likes, tmp_path):
-    ours = fitted(likes, kernel=MonotoneConjunctiveKernel(degree=2))
-    theirs = fitted(likes, kernel="mc", degree=2)
-    assert (ours.scores(3, likes[3]) == theirs.scores(3, likes[3])).all()
-    ours.save(tmp_path / "model")
-    assert (load_ranker(tmp_path / "model").scores(3, likes[3]) == theirs.scores(3, likes[3])).all()
+def test_what_cannot_be_kept_or_is_no_kernel_is_refused(likes, tmp_path):
+    with pytest.raises(InputError, match="a file cannot keep"):
+        fitted(likes, kernel=Tversky()).save(tmp_path / "m.recsys")
+    for wrong in (3, Tversky, cosine):
+        with pytest.raises(InputError, match="kernel must be a name"):
+            fitted(likes, kernel=wrong)
+    with pytest.raises(InputError, match="kernel must be a name"):
+        fitted(likes, kernel=MonotoneConjunctiveKernel(2), degree=3)
+    with pytest.raises(InputError, match="must return finite values of shape"):
+        KOMD(kernel=lambda X, Z: np.zeros((1, 1))).fit(np.eye(4), [0, 1, 0, 1])
 
 
-def test_scikit_learn_and_pickle(likes):
-    model = fitted(likes, kernel=jaccard)
-    assert clone(model).kernel is jaccard
-    again = pickle.loads(pickle.dumps(model))
-    assert (again.scores(3, likes[3]) == model.scores(3, likes[3])).all()
+@pytest.mark.parametrize("name", ["mdnf", "mc", "tanimoto", "md"])
+def test_each_distinct_triple_of_counts_is_evaluated_once(name, monkeypatch):
+    kernel, seen = make_kernel(name), []
+    plain = type(kernel).of_counts
 
+    def counted(self, s, a, b, n):
+        seen.append(len(s))
+        return plain(self, s, a, b, n)
 
-def test_a_kernel_of_counts_is_updated_as_any(likes):
-    ours = fitted(likes[:30], kernel=Tversky()).partial_fit(likes[30:])
-    whole = fitted(likes, kernel=Tversky())
-    np.testing.assert_allclose(ours.scores(3, likes[3]), whole.scores(3, likes[3]), rtol=1e-6)
-
-
-def test_a_registered_class_is_kept_by_its_name(likes, tmp_path, monkeypatch):
-    model = fitted(likes, kernel=Tversky(2.0))
-    with pytest.raises(InputError, match=r"a file cannot keep kernel Tversky\(weight=2.0\)"):
-        model.save(tmp_path / "model")
-    KERNELS.names()
-    monkeypatch.setitem(KERNELS._entries, "tversky", Tversky)
-    model.save(tmp_path / "model")
-    again = load_ranker(tmp_path / "model")
-    assert again.kernel == "tversky" and again.kernel_params == {"weight": 2.0}
-    assert (again.scores(3, likes[3]) == model.scores(3, likes[3])).all()
-
-
-def test_refusals(likes, tmp_path, monkeypatch):
-    for call in (lambda: Unknown()(likes), lambda: Unknown()(likes, normalize=True), lambda: Unknown().less_one(likes), lambda: item_gram(likes, Unknown()), lambda: fitted(likes, kernel=Unknown()), lambda: StructuredGram(sparse_counts(likes), Unknown())):  # fmt: skip
-        with pytest.raises(InputError, match=r"Unknown\(\) has a plan of code 99, .*CountKernel"):
-            call()
-    model = fitted(likes, kernel=jaccard)
-    with pytest.raises(InputError, match="a file cannot keep kernel <function jaccard"):
-        model.save(tmp_path / "model")
-    with pytest.raises(CapabilityError, match="with a kernel function cannot be updated"):
-        model.partial_fit(likes[:2])
-    with pytest.raises(InputError, match="was fitted with another kernel: fit again"):
-        model.set_params(kernel=cosine).scores(3, likes[3])
-    with pytest.raises(InputError, match="a kernel is a name, a Kernel or a function"):
-        fitted(likes, kernel=3)
-    with pytest.raises(InputError, match="leave the others out"):
-        fitted(likes, kernel=jaccard, degree=2)
-    with pytest.raises(InputError, match=r"must return finite values of shape \(25, 25\)"):
-        fitted(likes, kernel=lambda X, Z: np.ones(3))
+    monkeypatch.setattr(type(kernel), "of_counts", counted)
+    X = (np.random.default_rng(0).random((300, 12)) < 0.5).astype(int)
+    S, a = X @ X.T, X.sum(axis=1)
+    kernel(X)
+    triples = {(int(S[i, j]), int(a[i]), int(a[j])) for i in range(300) for j in range(300)}
+    assert seen == [len(triples)]

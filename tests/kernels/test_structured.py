@@ -5,74 +5,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recsys import InputError, make_ranker
-from recsys.kernels import list_kernels, make_kernel, spectral_ratio
-from recsys.kernels.gram.counts import cooccurrence, pair_lengths, sparse_counts
-from recsys.kernels.gram.structured import StructuredGram
-from recsys.rankers import _gram_view
+from recsys.kernels.gram.counts import cooccurrence, pair_lengths
 from recsys.utils.memory import check_fits, check_memory, parse_memory, size_text
 
 pytestmark = pytest.mark.thorough
-
-PARAMS = {
-    "cnf": {"d": 2, "c": 2},
-    "dnf": {"d": 2, "c": 2},
-    "mcnf": {"d": 2, "c": 2},
-    "mdnf": {"d": 2, "c": 2},
-}
 
 
 def data(seed, users=12, items=9, density=0.25):
     rng = np.random.default_rng(seed)
     R = (rng.random((users, items)) < density * rng.random(items) * 2).astype(np.float32)
     return sp.csr_matrix(R)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(k, marks=pytest.mark.slow if k == "all-subsets" else ()) for k in list_kernels()],
-)
-@given(seed=st.integers(0, 10_000))
-@settings(max_examples=12, deadline=None)
-def test_structured_equals_dense_for_every_kernel(name, seed):
-    R = data(seed)
-    kernel = make_kernel(name, **PARAMS.get(name, {}))
-    gram = StructuredGram(sparse_counts(R), kernel, dtype=np.float64)
-    direct = kernel(R.T.tocsr(), normalize=True)
-    unseen = np.asarray(R.sum(axis=0)).ravel() == 0
-    direct[unseen] = direct[:, unseen] = 0.0
-    np.fill_diagonal(direct, 1.0)
-    np.testing.assert_allclose(gram.dense(), direct, atol=1e-10)
-    single = StructuredGram(sparse_counts(R), kernel)
-    assert single.dtype == np.float32
-    np.testing.assert_allclose(single.dense(), direct, atol=1e-4)
-    np.testing.assert_allclose(gram.row_sums(), direct.sum(axis=1), atol=1e-10)
-    np.testing.assert_allclose(single.row_sums(), direct.sum(axis=1), atol=1e-4)
-    np.testing.assert_allclose(gram.diagonal(), 1.0, atol=1e-12)
-    ids, cols = [3, 0, 3], [1, 8, 2, 2]
-    np.testing.assert_allclose(gram.rows(ids), direct[ids], atol=1e-10)
-    np.testing.assert_allclose(gram.sub(ids, cols), direct[np.ix_(ids, cols)], atol=1e-10)
-    B = np.random.default_rng(seed).normal(size=(9, 2))
-    np.testing.assert_allclose(gram.multiply(B), direct @ B, atol=1e-10)
-    np.testing.assert_allclose(gram.multiply(B[:, 0]), direct @ B[:, 0], atol=1e-10)
-    for standardized in (False, True):
-        expected = spectral_ratio(direct, standardized)
-        assert gram.spectral_ratio(standardized) == pytest.approx(expected, abs=1e-9)
-
-
-@pytest.mark.parametrize("name", ["linear", "mc", "md", "tanimoto", "negation", "polynomial"])
-def test_structured_equals_dense_without_normalisation(name):
-    for seed in range(5):
-        R = data(seed)
-        kernel = make_kernel(name)
-        expected = kernel(R.T.tocsr())
-        gram = StructuredGram(sparse_counts(R), kernel, normalize=False, dtype=np.float64)
-        np.testing.assert_allclose(gram.dense(), expected, rtol=1e-10, atol=1e-9)
-
-
-def test_pairs_that_always_meet_have_no_class_value():
-    R = sp.csr_matrix(np.ones((4, 3), dtype=np.float32))
-    gram = StructuredGram(sparse_counts(R), make_kernel("md", degree=2), dtype=np.float64)
-    np.testing.assert_allclose(gram.dense(), 1.0)
 
 
 @given(st.integers(0, 10_000))
@@ -86,70 +28,6 @@ def test_cooccurrence_sums_votes(seed):
     )
     np.testing.assert_allclose(cooccurrence(R).toarray(), dense.T @ dense)
     assert pair_lengths(R).tolist() == (dense.T @ dense > 0).sum(axis=1).tolist()
-
-
-def test_rows_are_sorted_whichever_way_they_are_ordered():
-    for density in (0.02, 0.6):
-        R = sp.random(60, 500, density, format="csr", random_state=0, dtype=np.float32)
-        R.data[:] = 1
-        assert cooccurrence(R).has_sorted_indices and sparse_counts(R).together.has_sorted_indices
-
-
-@pytest.fixture
-def always_structured(monkeypatch):
-    for module in ("_margin", "cf_komd"):
-        monkeypatch.setattr(f"recsys.rankers.{module}.prefers_dense", lambda liked, budget: False)
-
-
-SPECS = [
-    {"kernel": "md", "degree": 2}, {"kernel": "mc", "degree": 2}, {"kernel": "tanimoto"}, {"q": "mean"},
-    {"kernel": "md", "degree": 5, "unrated": "mean"}, {"kernel": "mdnf", "d": 2, "c": 2},
-    {"kernel": "md", "degree": 30},
-]  # fmt: skip
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("params", SPECS, ids=str)
-def test_cf_komd_is_the_same_in_either_form(params, always_structured, tmp_path):
-    R = data(5, users=60, items=40, density=0.4)
-    sparse = make_ranker("cf-komd", **params).fit(R)
-    assert not hasattr(sparse, "gram_")
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("recsys.rankers._margin.prefers_dense", lambda liked, budget: True)
-        dense = make_ranker("cf-komd", **params).fit(R)
-    assert hasattr(dense, "gram_") and hasattr(dense, "offsets_") is hasattr(sparse, "offsets_")
-    users = np.arange(60)
-    np.testing.assert_allclose(sparse.scores(users, R), dense.scores(users, R), atol=2e-5)
-    alone = np.vstack([sparse.scores(u, R[u]) for u in range(0, 60, 9)])
-    np.testing.assert_array_equal(alone, sparse.scores(users, R)[::9])
-    told = sparse.explain(3, R[3], 7, N=50)
-    assert told.score == pytest.approx(float(sparse.scores(3, R[3])[0, 7]), abs=1e-5)
-    np.testing.assert_allclose(
-        sparse.similar_items(4, N=5)[1], dense.similar_items(4, N=5)[1], atol=1e-5
-    )
-    sparse.save(tmp_path / "m")
-    loaded = type(sparse).load(tmp_path / "m")
-    np.testing.assert_array_equal(loaded.scores(users, R), sparse.scores(users, R))
-
-
-def test_a_refit_may_change_form(monkeypatch):
-    R = data(5, users=60, items=40, density=0.4)
-    model = make_ranker("cf-komd").fit(R)
-    assert hasattr(model, "gram_")
-    monkeypatch.setattr("recsys.rankers._margin.prefers_dense", lambda liked, budget: False)
-    model.fit(R)
-    assert not hasattr(model, "gram_") and hasattr(model, "order_")
-    monkeypatch.undo()
-    model.fit(R)
-    assert hasattr(model, "gram_") and not hasattr(model, "order_")
-
-
-def test_dense_is_chosen_when_it_is_smaller(monkeypatch):
-    monkeypatch.setattr(_gram_view, "SMALL", 0)
-    full = sp.csr_matrix(np.ones((5, 30), dtype=np.float32))
-    assert _gram_view.prefers_dense(full, None)
-    assert not _gram_view.prefers_dense(sp.identity(30, format="csr", dtype=np.float32), None)
-    assert not _gram_view.prefers_dense(full, 100)
 
 
 def test_a_budget_that_is_too_small_says_what_would_fit(monkeypatch):
@@ -184,15 +62,6 @@ def test_what_does_not_fit_says_the_budget_or_what_is_free_and_what_to_do(monkey
         check_memory(2500, "this")
     with pytest.raises(InputError, match=r"^these need 2\.4 KB and 2\.0 KB are free: less$"):
         check_fits(300.0, "these", "less")
-
-
-@pytest.mark.slow
-def test_a_budget_that_pairs_do_not_fit_keeps_likes():
-    R = data(1, users=50, items=40)
-    for name in ("cf-komd", "ecf-omd"):
-        model, given = make_ranker(name, memory=1000).fit(R), make_ranker(name).fit(R)
-        assert not hasattr(model, "together_") and model.rows_.nnz == R.nnz
-        np.testing.assert_allclose(model.scores(3, R[3]), given.scores(3, R[3]), atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -244,33 +113,6 @@ def test_msdw_keeps_the_largest_of_each_candidate():
         np.testing.assert_allclose(np.sort(kept[:, j])[::-1][:5], largest)
     bare = make_ranker("msdw", diagonal=False).fit(R).weights_
     assert (np.diag(bare) == 0).all()
-
-
-def test_the_mean_over_all_items_is_off_by_at_most_twice_the_liked_share():
-    R = data(7, users=60, items=40, density=0.4)
-    K = StructuredGram(sparse_counts(R), make_kernel("md", degree=2), dtype=np.float64).dense()
-    for u in range(60):
-        liked = R[u].indices
-        others = np.setdiff1d(np.arange(40), liked)
-        exact, mean = K[:, others].mean(axis=1), K.mean(axis=1)
-        assert np.abs(exact - mean).max() <= 2 * len(liked) / 40 + 1e-12
-
-
-@pytest.mark.slow
-def test_votes_weigh_the_cosine(always_structured, monkeypatch):
-    R = data(8, users=60, items=40, density=0.4)
-    sparse = make_ranker("cf-komd", votes=1.0).fit(R)
-    monkeypatch.undo()
-    dense = make_ranker("cf-komd", votes=1.0).fit(R)
-    X = R.toarray().astype(float)
-    c = X.T @ (X / np.maximum(X.sum(axis=1, keepdims=True), 1))
-    own = np.where(np.diag(c) > 0, np.diag(c), 1.0)
-    expected = c / np.sqrt(np.outer(own, own))
-    np.fill_diagonal(expected, 1.0)
-    np.testing.assert_allclose(dense.gram_, expected, atol=1e-6)
-    np.testing.assert_allclose(sparse.scores(range(60), R), dense.scores(range(60), R), atol=2e-5)
-    with pytest.raises(InputError, match="linear kernel only"):
-        make_ranker("cf-komd", kernel="md", votes=1.0)
 
 
 def test_a_long_tailed_matrix_has_what_was_asked_for():

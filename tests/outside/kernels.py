@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from recsys.kernels import CountKernel, Kernel
-from recsys.kernels.plans import Plan
+from recsys.kernels import Kernel
 
 
 def cosine(X, Z):
@@ -13,30 +12,13 @@ def cosine(X, Z):
     return np.asarray(X @ Z.T)
 
 
-def jaccard(X, Z):
-    """Return |x ∩ z| / |x ∪ z|."""
-    s = np.asarray(X @ Z.T)
-    union = X.sum(axis=1)[:, None] + Z.sum(axis=1) - s
-    return np.divide(s, union, out=np.ones_like(s), where=union > 0)
-
-
 @dataclass(frozen=True)
-class Tversky(CountKernel):
+class Tversky(Kernel):
     """s / (s + weight·(a + b − 2s)); Tanimoto at a weight of 1."""
 
     weight: float = 1.0
 
-    @staticmethod
-    def value_of_counts(s, a, b, n, parameters):
-        """Return the value."""
-        below = s + parameters[0] * (a + b - 2 * s)
-        return s / below if below > 0 else 1.0
-
-
-@dataclass(frozen=True)
-class Unknown(Kernel):
-    """A plan without a branch."""
-
-    def plan(self, n):
-        """Return a code that there is not."""
-        return Plan(99, np.zeros(4), np.zeros(1))
+    def of_counts(self, s, a, b, n):
+        """Return the values."""
+        below = s + self.weight * (a + b - 2 * s)
+        return np.where(below > 0, s / np.where(below > 0, below, 1), 1.0)

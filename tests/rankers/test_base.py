@@ -47,7 +47,7 @@ ABLE = {
 )
 ABLE["pair-svm"] = "cold-items cold-users explain fold-in similar-items"
 ABLE |= dict.fromkeys(("pair-dnn", "honfm"), "cold-items cold-users fold-in similar-items")
-UPDATED = ("cf-komd", "ease", "ecf-omd", "msdw")
+UPDATED = ("ease", "msdw")
 IN_TIME = (
     "auto", "blend", "bm25", "cf-komd", "cf-omd", "content", "cosine", "ease", "ecf-omd",
     "graph-filter",
@@ -125,8 +125,6 @@ def test_what_a_subclass_writes_is_what_it_can():
 def test_times_are_read_under_the_parameters_that_read_them():
     assert not EASE().reads_times() and EASE(recency=0.5).reads_times()
     assert not make_ranker("als").reads_times()
-    windows = CFKOMD(windows="5-10")  # what it fits, and not how it scores
-    assert not windows.reads_times() and windows.wanted() == {"times"}
     assert EASE().wanted() == frozenset() and EASE(recency=0.5).wanted() == {"times"}
     assert make_ranker("fm").wanted() == {"item_features", "user_features"}
 

@@ -1,12 +1,10 @@
 """Lists made without a pass over the catalogue: those of the pass, to the bit."""
 
-from unittest import mock
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from recsys import load_ranker, make_ranker
+from recsys import make_ranker
 from recsys.utils.topn import LOWEST
 
 
@@ -18,12 +16,6 @@ def data(seed, users=60, items=40):
     R[7] = 0  # who likes nothing, and who likes everything
     R[8] = 1
     return sp.csr_matrix(R)
-
-
-@pytest.fixture(autouse=True)
-def always_structured(monkeypatch):
-    for module in ("_margin", "cf_komd"):
-        monkeypatch.setattr(f"recsys.rankers.{module}.prefers_dense", lambda liked, budget: False)
 
 
 def full(scores, R, popularity, N, skip, mask=None):
@@ -62,28 +54,3 @@ def test_lists_of_sparse_weights_equal_a_pass(name, monkeypatch):
         mask = np.arange(40) % 3 > 0
         found = ranker.recommend(users, R, N=10, filter_items=np.flatnonzero(~mask))
         np.testing.assert_array_equal(found.ids, full(scores, R, ranker.popularity_, 10, True, mask)[0])
-
-
-@pytest.mark.thorough
-def test_one_file_serves_every_kernel_and_degree(tmp_path):
-    R = data(2)
-    users = np.arange(60)
-    make_ranker("cf-komd", kernel="linear").fit(R).save(tmp_path / "m.recsys")
-    for dense in (False, True):
-        if dense:
-            with mock.patch("recsys.rankers._margin.prefers_dense", lambda *_: True):
-                make_ranker("cf-komd").fit(R).save(tmp_path / "m.recsys")
-        ranker = load_ranker(tmp_path / "m.recsys")
-        assert hasattr(ranker, "gram_") is dense
-        for params in (
-            {"kernel": "md", "degree": 3},
-            {"kernel": "md", "degree": 40},
-            {"kernel": "mc", "degree": 2},
-        ):
-            ranker.set_params(**params)
-            with mock.patch("recsys.rankers._margin.prefers_dense", lambda *_, form=dense: form):
-                refit = make_ranker("cf-komd", **params).fit(R)
-            np.testing.assert_array_equal(ranker.scores(users, R), refit.scores(users, R))
-        ranker.set_params(votes=0.5)
-        with pytest.raises(ValueError, match="counted pairs with votes=0, windows=none, not votes=0.5"):
-            ranker.scores(users, R)

@@ -48,7 +48,7 @@ def test_times_are_for_parameters_that_make_something_of_them(data):
         assert known.of(make_ranker(name)) == {}
         assert list(known.of(make_ranker(name, recency=0.5))) == ["times"]
     assert known.of(make_ranker("ecf-omd", recency=0.5, regularization=0.0)) == {}
-    for name, params in (("cf-komd", {"windows": "5-10"}), ("slist", {}), ("blend", {})):
+    for name, params in (("slist", {}), ("blend", {})):
         assert list(known.of(make_ranker(name, **params))) == ["times"]
     assert "times" in known.of(make_ranker("auto"))  # and features of items, where there are any
 

@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 
 from recsys import CFKOMD, InputError, load_ranker, make_ranker
 from recsys.kernels import make_kernel
-from recsys.rankers._windows import window_rows
-from recsys.utils.recency import aligned
 from recsys.utils.spec import parse_spec
 from tests.reference import rankers as reference
 from tests.strategies import liked_matrices
@@ -84,30 +82,26 @@ def test_cf_omd(negative, sample):
 
 @pytest.mark.thorough
 @SMALL
-@given(timed(min_users=2), st.sampled_from(["linear", "mc", "md"]), st.sampled_from([None, "2-3"]))
-def test_both_forms_of_the_kernel_have_the_same_weights(sample, kernel, windows):
+@given(timed(min_users=2), st.sampled_from(["linear", "mc", "md"]))
+def test_both_forms_of_the_kernel_have_the_same_weights(sample, kernel):
     R, times = sample
-    params = {"kernel": kernel, "regularization": 0.3, "recency": 1.5, "windows": windows}
+    params = {"kernel": kernel, "regularization": 0.3, "recency": 1.5}
     dense = CFKOMD(**params).fit(R, False, times=times)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("recsys.rankers._margin.prefers_dense", lambda *_: False)
+        patched.setattr("recsys.rankers.margin.DENSE_ITEMS", 0)
         structured = CFKOMD(**params).fit(R, False, times=times)
-    assert hasattr(dense, "gram_") and hasattr(structured, "order_")
+    assert sp.issparse(structured.gram_)
     (a, ra), (b, rb) = dense.weights(R, times), structured.weights(R, times)
     np.testing.assert_allclose(a.data, b.data, atol=2e-5)
     assert max(ra.max(), rb.max()) <= 1e-6
-
-
-def given_params(name, **more):
-    return more
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", FAMILY)
 def test_likes_of_one_age_give_the_thesis_program_to_the_bit(name, liked):
     liked = liked[:, :20]
-    plain = make_ranker(name, **given_params(name)).fit(liked, False)
-    recent = make_ranker(name, **given_params(name, recency=1)).fit(liked, False)
+    plain = make_ranker(name).fit(liked, False)
+    recent = make_ranker(name, recency=1).fit(liked, False)
     expected = all_scores(plain, liked)
     assert (all_scores(recent, liked) == expected).all()
     constant = liked * 7.0
@@ -123,7 +117,7 @@ def test_likes_of_one_age_give_the_thesis_program_to_the_bit(name, liked):
 @pytest.mark.parametrize("name", FAMILY)
 def test_without_a_ridge_recency_changes_nothing(name, liked):
     liked = liked[:, :20]
-    params = given_params(name, regularization=0)
+    params = {"regularization": 0}
     expected = all_scores(make_ranker(name, **params).fit(liked, False), liked)
     recent = make_ranker(name, **params, recency=3).fit(liked, False, times=times_of(liked))
     assert (all_scores(recent, liked) == expected).all() and recent.times_ is None
@@ -194,7 +188,7 @@ def test_every_program_on_movielens_is_certified(movielens, kernel, degree, regu
 @pytest.mark.parametrize("name", FAMILY)
 def test_contributions_sum_to_the_score(name, liked):
     times = times_of(liked)
-    ranker = make_ranker(name, **given_params(name, recency=1, regularization=1))
+    ranker = make_ranker(name, recency=1, regularization=1)
     ranker.fit(liked, False, times=times)
     fitted, other = all_scores(ranker, liked), times_of(liked, seed=1)
     for user in (3, 7, 11):
@@ -218,62 +212,7 @@ def test_a_row_that_is_folded_in_brings_its_times(liked, tmp_path):
     assert (all_scores(load_ranker(tmp_path / "m.recsys"), liked) == folded).all()
 
 
-@SMALL
-@given(timed(min_users=2), st.sampled_from([[2], [2, 3], [5, 3, 2]]))
-@pytest.mark.parametrize("kernel", ["linear", "mc", "md"])
-def test_windows(kernel, sample, lengths):
-    R, times = sample
-    rows = reference.windows(R.toarray(), times, lengths)
-    K = reference.kernel_of_items(rows > 0, make_kernel(kernel))
-    expected = reference.cf_komd(K, R.toarray(), 0.5, "exact", times, 1.0)
-    named = "-".join(map(str, lengths))
-    check(CFKOMD(kernel=kernel, regularization=0.5, recency=1, windows=named), expected, R, times)
-
-
-@SMALL
-@given(timed())
-def test_windows_are_rows_of_likes_that_came_together(sample):
-    R, times = sample
-    found = window_rows(R, aligned(R, sp.csr_matrix(times)), [2, 3])
-    expected = reference.windows(R.toarray(), times, [2, 3])
-    assert found.has_sorted_indices and found.dtype == R.dtype
-    assert (found[: R.shape[0]] != R).nnz == 0
-    assert sorted(found.toarray().tolist()) == sorted(expected.tolist())
-
-
-@pytest.mark.parametrize("params", [{}, {"votes": 0.5}, {"kernel": "mc"}])
-def test_without_an_order_there_are_no_windows(params, liked):
-    plain = CFKOMD(**params).fit(liked)
-    cut = CFKOMD(windows="3-10", **params).fit(liked)
-    assert (all_scores(cut, liked) == all_scores(plain, liked)).all()
-    assert (all_scores(cut.fit(liked, times=liked * 3.0), liked) == all_scores(plain, liked)).all()
-    assert (all_scores(cut.fit(liked, times=times_of(liked)), liked) != all_scores(plain, liked)).any()
-
-
-def test_windows_and_votes(liked):
-    times = times_of(liked)
-    rows = reference.windows(liked.toarray(), times.toarray(), [4])
-    weighed = rows / np.sqrt(np.sqrt(np.maximum(rows.sum(axis=1, keepdims=True), 1)))  # length^−½ a side
-    expected = reference.cf_komd(reference.normalised(weighed.T @ weighed), liked.toarray(), 0.5)
-    check(CFKOMD(votes=0.5, windows=4, regularization=0.5), expected, liked, times)
-
-
-@pytest.mark.parametrize("wrong", ["10,30", "1", 0, -3, 2.5, "10-10", "", "ten", True, "10--30"])
-def test_windows_are_whole_numbers(wrong, liked):
-    with pytest.raises(InputError, match="windows must be different integers above 1"):
-        CFKOMD(windows=wrong).fit(liked)
-
-
-def test_a_kernel_of_windows_is_not_updated(liked):
-    ranker = CFKOMD(windows="10").fit(liked, times=times_of(liked))
-    with pytest.raises(InputError, match="with votes or windows is not updated"):
-        ranker.partial_fit(liked[:2])
-
-
 def test_specifications_take_it():
-    for text, windows in (("10-30", "10-30"), ("30", 30)):
-        name, params = parse_spec(f"cf-komd:kernel=md,windows={text}")
-        assert make_ranker(name, **params).windows == windows
     name, params = parse_spec("cf-komd:kernel=mc,degree=2,recency=0.5")
     ranker = make_ranker(name, **params)
     assert (ranker.kernel, ranker.degree, ranker.recency) == ("mc", 2, 0.5)
@@ -287,31 +226,6 @@ def test_refusals(name, liked):
     for wrong in (-1, float("nan"), "often"):
         with pytest.raises(InputError, match="recency"):
             make_ranker(name, recency=wrong).fit(liked)
-    ranker = make_ranker(name, **given_params(name, recency=1)).fit(liked, False)
+    ranker = make_ranker(name, recency=1).fit(liked, False)
     with pytest.raises(InputError, match="times are of shape"):
         ranker.weights(liked[:2], times_of(liked))
-
-
-def test_updates_keep_times(liked):
-    times = times_of(liked)
-    params = {"recency": 1.0, "regularization": 1.0}
-    whole = make_ranker("ecf-omd", **params).fit(liked, times=times)
-    grown = make_ranker("ecf-omd", **params).fit(liked[:50], times=times[:50])
-    grown.partial_fit(liked[50:], times=times[50:])
-    np.testing.assert_allclose(all_scores(grown, liked), all_scores(whole, liked), atol=2e-6)
-    grown.forget(3, liked[3])
-    assert grown.times_.shape == liked.shape and grown.times_[3].nnz == 0
-    assert (grown.times_[4] != times[4]).nnz == 0
-    # Without times new likes are equally recent, and those there were keep theirs.
-    part = make_ranker("ecf-omd", **params).fit(liked[:50], times=times[:50]).partial_fit(liked[50:])
-    none = times.copy()
-    none.data[none.indptr[50] :] = 0.0
-    expected = make_ranker("ecf-omd", **params).fit(liked, times=none)
-    np.testing.assert_allclose(all_scores(part, liked), all_scores(expected, liked), atol=2e-6)
-    late = make_ranker("ecf-omd", **params).fit(liked[:50]).partial_fit(liked[50:], times=times[50:])
-    users = np.arange(50, 60)
-    expected = whole.scores(users, liked[50:], recalculate_user=True, times=times[50:])
-    np.testing.assert_allclose(late.scores(users, liked[50:]), expected, atol=2e-6)
-    with pytest.raises(InputError, match="times are of shape"):
-        late.partial_fit(liked[:3], times=times[:2])
-    assert late.n_users_ == 60

@@ -4,60 +4,12 @@ import dataclasses
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
-from recsys import CapabilityError, InputError, list_rankers, load_ranker, make_ranker
+from recsys import InputError, list_rankers, make_ranker
 from recsys.data import split
 from recsys.embeddings import ItemIndex, embeddings, export_embeddings
 from recsys.evaluation import evaluate
 from recsys.tuning import training_part, tunable, tune
-
-
-def test_new_users_are_added_as_by_a_refit(liked):
-    whole = make_ranker("cf-komd").fit(liked)
-    grown = make_ranker("cf-komd").fit(liked[:50]).partial_fit(liked[50:])
-    assert grown.n_users_ == 60
-    np.testing.assert_array_equal(grown.popularity_, whole.popularity_)
-    users = np.arange(60)
-    np.testing.assert_allclose(grown.scores(users, liked), whole.scores(users, liked), atol=2e-6)
-
-
-def test_a_forgotten_user_leaves_no_trace(liked):
-    emptied = liked.tolil()
-    emptied[3] = 0
-    without = make_ranker("ecf-omd").fit(sp.csr_matrix(emptied))
-    ranker = make_ranker("ecf-omd").fit(liked).forget(3, liked[3])
-    np.testing.assert_allclose(ranker.gram_, without.gram_, atol=1e-6)
-    np.testing.assert_array_equal(ranker.popularity_, without.popularity_)
-    with pytest.raises(CapabilityError, match="fit again"):
-        make_ranker("cf-komd", votes=1).fit(liked).forget(3, liked[3])
-    with pytest.raises(InputError, match="userid"):
-        ranker.forget(99, liked[3])
-
-
-@pytest.mark.parametrize("name", ["cf-komd", "ecf-omd"])
-def test_only_the_users_own_row_is_forgotten_and_once(name, liked, tmp_path):
-    ranker = make_ranker(name).fit(liked[:50]).partial_fit(liked[50:])
-    everything = sp.csr_matrix(np.ones((1, liked.shape[1])))
-    other = next(u for u in range(60) if (liked[u] != liked[4]).nnz)
-    for row in (everything, liked[other], sp.csr_matrix((1, liked.shape[1]))):
-        with pytest.raises(InputError, match="is not the one user 4 was fitted with"):
-            ranker.forget(4, row)
-    ranker.save(tmp_path / "m.recsys")
-    ranker = load_ranker(tmp_path / "m.recsys")
-    gram, popularity = ranker.gram_.copy(), ranker.popularity_.copy()
-    backwards = liked[55].copy()
-    backwards.indices, backwards.data = backwards.indices[::-1].copy(), backwards.data[::-1].copy()
-    for user, row in ((4, liked[4]), (55, backwards)):
-        ranker.forget(user, row)
-        with pytest.raises(InputError, match="forgotten before"):
-            ranker.forget(user, row)
-    emptied = liked.tolil()
-    emptied[4] = emptied[55] = 0
-    refit = make_ranker(name).fit(sp.csr_matrix(emptied))
-    np.testing.assert_allclose(ranker.gram_, refit.gram_, atol=1e-6)
-    np.testing.assert_array_equal(ranker.row_digests_, refit.row_digests_)
-    assert (gram != ranker.gram_).any() and (popularity != ranker.popularity_).any()
 
 
 @pytest.mark.parametrize(

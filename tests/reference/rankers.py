@@ -161,21 +161,6 @@ def omega(times, liked, recency):
     return np.array([(1 + sum(times[j] > times[i] for j in liked)) ** -recency for i in liked])
 
 
-def windows(R, times, lengths):
-    """Whole profiles, and each profile's likes in lots of so many, counted from the newest."""
-    rows = list(R)
-    for length in lengths:
-        for row, when in zip(R, times, strict=True):
-            liked = np.flatnonzero(row)
-            newer = {i: sum(when[j] > when[i] for j in liked) for i in liked}
-            lots = sorted({count // length for count in newer.values()})
-            for lot in lots if lots[1:] else []:
-                cut = np.zeros(R.shape[1])
-                cut[[i for i in liked if newer[i] // length == lot]] = 1
-                rows.append(cut)
-    return np.array(rows)
-
-
 def cf_komd(K, rows, regularization, q="exact", times=None, recency=0.0):
     """Scores from a normalised item kernel K by (10.2)-(10.5) of the thesis, a ridge a like."""
     out = np.zeros(rows.shape)

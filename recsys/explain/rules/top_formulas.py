@@ -27,7 +27,8 @@ from recsys.kernels import (
     MonotoneConjunctiveSumKernel,
     MonotoneDisjunctiveKernel,
 )
-from recsys.kernels.plans import weights as item_factors
+from recsys.kernels.base import own as own_values
+from recsys.kernels.boolean import shares_hit
 from recsys.rankers.base import Ranker
 from recsys.utils.validation import check_ids, check_integer, clean_matrix
 
@@ -416,7 +417,7 @@ def _kernel_of(ranker: Ranker) -> tuple[Kernel, int, int]:
             f"the scores of {what} are no sum over sets of users of an item: fit cf-komd with "
             "kernel mc, mc-sum, md or linear"
         )
-    for name in ("votes", "windows"):
+    for name in ("votes",):
         if getattr(ranker, name, None):
             raise InputError(
                 f"with {name}={getattr(ranker, name)} items are not sets of users: fit {ranker.name} "
@@ -434,16 +435,15 @@ def _named(kernel: Kernel) -> str:
 
 def _factors(kernel: Kernel, users: int, sizes: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return 1/‖φ(x)‖ of items of these sizes; 0 for those with no feature."""
-    plan = kernel.plan(users)
-    factors = item_factors(plan, sizes, True)
-    logs = factors[np.isfinite(factors)] if plan.logarithmic else np.array([plan.log_scale / 2.0])
+    roots, unit = own_values(kernel, sizes, users), kernel.log_unit(users) / 2.0
+    logs = roots[np.isfinite(roots)] if kernel.logarithmic else np.array([unit])
     if logs.max(initial=0.0) > MOST_LOG:
         raise InputError(
             f"the weights under kernel {_named(kernel)} leave the range of float64: take a lower degree"
         )
-    if plan.logarithmic:
-        return np.exp(-factors)
-    return np.where(sizes > 0, factors * np.exp(-plan.log_scale / 2.0), 0.0)
+    if kernel.logarithmic:
+        return np.where(np.isfinite(roots), np.exp(-np.where(np.isfinite(roots), roots, 0.0)), 0.0)
+    return np.where(roots > 0, np.exp(-unit) / np.where(roots > 0, roots, 1.0), 0.0)
 
 
 def _of_item(
@@ -461,7 +461,8 @@ def _of_item(
     common = np.rint(np.asarray((by_item @ by_item[item].T).todense()).ravel()).astype(np.int64)
     if isinstance(kernel, MonotoneDisjunctiveKernel) and kernel.degree > 1:
         # Shares of all disjunctions: 1 less those that hold for neither, and those for one alone.
-        share, scale = kernel.plan(users).table[: users + 1], np.exp(kernel.plan(users).log_scale / 2.0)
+        share = shares_hit(users, kernel.degree).astype(np.float64)
+        scale = np.exp(kernel.log_unit(users) / 2.0)
         values = share[sizes] - (share[sizes + sizes[item] - common] - share[sizes[item]])
         return float(signed @ (values * (factors * scale) * (factors[item] * scale))) + base, base
     # Conjunctions that hold for two items are those of what they have in common: κ is 1/both².

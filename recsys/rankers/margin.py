@@ -1,0 +1,712 @@
+"""Collaborative filtering by optimizing the margin distribution: CF-OMD, ECF-OMD and CF-KOMD.
+
+Each user has a quadratic program over a simplex, whose weights α say how much each liked item counts.
+Sources: Polato's thesis, 5.2 (CF-OMD), 10.1 (ECF-OMD) and 10.2 (CF-KOMD).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from recsys._jit import borrowed, jit, over_rows
+from recsys.errors import InputError
+from recsys.kernels import Kernel, MonotoneDisjunctiveKernel, make_kernel
+from recsys.kernels.base import KERNELS
+from recsys.kernels.item_gram import (
+    CountedGram,
+    DenseGram,
+    SparseGram,
+    dense_counts,
+    number_of_pairs,
+    sparse_counts,
+)
+from recsys.optim.simplex_qp import TOLERANCE, WORK, solve_face, solve_simplex
+from recsys.rankers._scoring import weighted_rows
+from recsys.rankers.base import DENSE_ITEMS, Candidate, Ranker, Shares, Times
+from recsys.rankers.registry import RANKERS
+from recsys.registry import check_parameters
+from recsys.utils.memory import check_memory, free_memory
+from recsys.utils.recency import recency_weights
+from recsys.utils.sparse import entries_of, row_votes
+from recsys.utils.validation import check_choice, check_real, clean_matrix
+
+Gram = DenseGram | SparseGram | CountedGram
+
+LEAST_WEIGHT = 1e-12  # of an interaction: a larger ridge would leave no digits to certify
+LOOSEST = 100 * TOLERANCE  # residual of a program that is reported
+LONG = 1_000  # liked items beyond which a program is solved on a working set
+WORKING_SET = 300
+ROUNDS = 100
+FEW = 8  # rows whose programs are solved one by one, so that nothing is compiled for them
+PAIR_BYTES = 12  # of a pair of items while the sparse matrix is made
+MODEST = 1_000_000_000  # bytes of a matrix that are not worth saving
+TIMES_DATA = 4  # beyond, it takes at most so many times what the interactions take
+SINKS = 10  # degree of md from which items without users get the mean score
+
+
+class KernelRanker(Ranker):
+    """Base of the rankers over a kernel of items; a file keeps the Gram matrix, or the interactions.
+
+    Attributes
+    ----------
+    gram_ : (items, items) float32 or float64, an array or CSR
+        Normalized kernel of the items; in CSR less `table_` (`recsys.kernels.item_gram.SparseGram`).
+    table_, classes_ : arrays
+        Values of items without a common user, by popularity.
+    rows_ : (users, items) CSR
+        The interactions, in place of a matrix that exceeds the memory.
+    row_sums_ : (items,) float64
+    offsets_ : (items,) float64
+        t where the matrix is K − tᵢ − tⱼ, centered; None elsewhere.
+    """
+
+    regularization: float
+    recency: float = 0.0
+    votes: float = 0.0
+    offsets_: NDArray[np.float64] | None = None
+    table_: NDArray[np.float64] | None = None
+    _counted: CountedGram | None = None
+
+    def _kernel(self) -> Kernel:
+        return make_kernel("linear")
+
+    def _check_parameters(self) -> None:
+        check_real("regularization", self.regularization, 0.0)
+        check_real("recency", self.recency, 0.0)
+
+    def _reads_times(self) -> bool:
+        return self.recency > 0 and self.regularization > 0
+
+    def _ridges(self, rows: sp.csr_matrix, times: Times) -> NDArray[np.float64]:
+        """Return the ridge of each interaction, λ_p/ω with ω = (newer interactions + 1)^−recency."""
+        ridge = np.full(rows.nnz, float(self.regularization))
+        if self._reads_times():
+            omega = recency_weights(rows, times, float(self.recency))
+            ridge /= np.maximum(omega, LEAST_WEIGHT)
+        return ridge
+
+    def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
+        n, m = liked.shape
+        self._kernel().check_width(n)
+        votes = row_votes(liked, float(self.votes)) if self.votes else None
+        bytes_of_data = 8 * (liked.nnz + n)
+        limit = min(free_memory() // 4, max(TIMES_DATA * bytes_of_data, MODEST))
+        if m <= DENSE_ITEMS and votes is None:
+            check_memory(4 * m * m, f"the item × item matrix of {m:,} items")
+            self._fit_counts(dense_counts(liked), n)
+        elif m <= DENSE_ITEMS or PAIR_BYTES * number_of_pairs(liked) <= limit:
+            self._fit_counts(sparse_counts(liked, votes), n)
+        else:
+            self._keep(CountedGram(liked, self._kernel(), votes))
+
+    def _fit_counts(self, counts: NDArray[Any] | sp.csr_matrix, n_users: int) -> None:
+        """Fit on the co-occurrences of items, XᵀX with the users of each item on its diagonal."""
+        items = counts.shape[0]
+        if items <= DENSE_ITEMS:
+            array = counts.toarray() if sp.issparse(counts) else counts
+            self._keep(DenseGram.of_counts(self._kernel(), array, n_users))
+        else:
+            self._keep(SparseGram.of_counts(self._kernel(), counts, n_users))
+        self.n_users_, self.n_items_ = n_users, items
+        self.popularity_ = counts.diagonal().astype(np.float32)
+
+    def _keep(self, gram: Gram) -> None:
+        """Take over a Gram matrix, and nothing of an earlier one."""
+        for name in ("gram_", "rows_", "table_", "classes_", "offsets_", "_counted"):
+            vars(self).pop(name, None)
+        self.row_sums_ = gram.row_sums
+        if gram.offsets is not None:
+            self.offsets_ = gram.offsets
+        if isinstance(gram, CountedGram):
+            self.rows_, self._counted = gram.user_items, gram
+        elif isinstance(gram, SparseGram):
+            self.gram_, self.classes_ = gram.values, gram.classes
+            if gram.table.size:
+                self.table_ = gram.table
+        else:
+            self.gram_ = gram.K
+
+    @property
+    def _gram(self) -> Gram:
+        if "rows_" in vars(self):
+            if self._counted is None:
+                votes = row_votes(self.rows_, float(self.votes)) if self.votes else None
+                self._counted = CountedGram(self.rows_, self._kernel(), votes)
+            return self._counted
+        if isinstance(self.gram_, np.ndarray):
+            return DenseGram(self.gram_, self.row_sums_, self.offsets_)
+        table = np.zeros((0, 0)) if self.table_ is None else self.table_
+        return SparseGram(self.gram_, table, self.classes_, self.row_sums_, self.offsets_)
+
+    @property
+    def kernel_(self) -> Kernel:
+        """The kernel over items that scores are made with, normalized to unit diagonal."""
+        return self._kernel()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes but for what is made from the interactions again."""
+        return {key: value for key, value in vars(self).items() if key != "_counted"}
+
+    def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[Any]:
+        rows = self._gram.similar(ids)
+        t = self.offsets_  # added in float64, whose digits order what float32 would tie
+        return rows if t is None else rows + t[ids][:, None] + t
+
+    def _check_state(self) -> None:
+        matrix, sums = vars(self).get("rows_", vars(self).get("gram_")), vars(self).get("row_sums_")
+        if matrix is None or sums is None or not matrix.shape[1] == len(sums) == self.n_items_:
+            raise ValueError("the Gram matrix does not fit the items")
+
+
+class MarginRanker(KernelRanker):
+    """Base of the rankers with a small program per user, over the liked items.
+
+    With a centered kernel K' = K − tᵢ − tⱼ a user's scores are those of K less one number, Σ αᵢtᵢ less
+    the mean of t over the items that q averages: weights and order are the same, and the items at the
+    top keep their digits.
+    """
+
+    q: str = "exact"
+    unrated: str | None = "kernel"
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("q", self.q, ("exact", "mean"))
+        if self.unrated is not None:
+            check_choice("unrated", self.unrated, ("kernel", "mean"))
+
+    def _imputes(self) -> bool:
+        """Return whether an item without users scores as the mean of the others."""
+        return self.unrated == "mean"
+
+    def weights(self, user_items: Any, times: Any = None) -> tuple[sp.csr_matrix, NDArray[np.float64]]:
+        """Solve the programs of the given rows.
+
+        Parameters
+        ----------
+        user_items : (users, items) sparse matrix
+        times : (users, items) sparse matrix, optional
+            When each interaction happened; all are equally recent when not given. Read where `recency`
+            and `regularization` are above 0.
+
+        Returns
+        -------
+        weights : (users, items) float64 CSR
+            α of each row, on the pattern of its liked items, zeros stored; they sum to 1.
+        residuals : (users,) float64
+            Largest violation of the optimality conditions; 0 for empty rows.
+        """
+        self._check_fitted()
+        rows = clean_matrix(user_items, n_items=self.n_items_)
+        alpha, residuals = self._solve(rows, self._times_of_rows(None, rows, times))
+        return entries_of(rows, alpha), residuals
+
+    def signed_weights(self, user_items: Any, times: Any = None) -> NDArray[np.float64]:
+        """Return yᵢαᵢ of all items, (users, items): scores are K @ these but for one number a row.
+
+        α of liked items less 1 over the items of q; 0 for an empty row.
+        """
+        alpha, _ = self.weights(user_items, times)
+        lengths = np.diff(alpha.indptr)
+        out = alpha.toarray() - self._share(lengths)[:, None]
+        if self.q == "exact":
+            liked = np.repeat(np.arange(len(lengths)), lengths), alpha.indices
+            out[liked] = alpha.data
+        out[lengths == 0] = 0.0
+        return out
+
+    def _solve(
+        self, rows: sp.csr_matrix, times: Times
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        gram, m, lengths = self._gram, self.n_items_, np.diff(rows.indptr)
+        ridges, exact = self._ridges(rows, times), self.q == "exact"
+        # q of a user who has every item: 0, less what centering took from the kernel.
+        q_all = np.zeros(m) if self.offsets_ is None else -self.offsets_
+        alpha, residuals = np.zeros(rows.nnz), np.zeros(rows.shape[0])
+        together = np.zeros(len(lengths), dtype=np.bool_)
+        if len(lengths) > FEW and not isinstance(gram, CountedGram):
+            together = (lengths > 0) & (lengths <= LONG)
+            users = np.flatnonzero(together)
+            users = users[np.argsort(-lengths[users], kind="stable")]  # each thread gets long and short
+            shared = (
+                users, rows.indptr, rows.indices, self.row_sums_, q_all, exact, ridges, TOLERANCE, alpha,
+                residuals,
+            )  # fmt: skip
+            if isinstance(gram, DenseGram):
+                over_rows(len(users), _dense_programs, gram.K, *shared)
+            else:
+                K, table = gram.values, gram.table
+                over_rows(
+                    len(users),
+                    _sparse_programs,
+                    K.indptr,
+                    K.indices,
+                    K.data,
+                    table,
+                    gram.classes,
+                    *shared,
+                )
+        for u in np.flatnonzero((lengths > 0) & (~together | (residuals > TOLERANCE))):
+            span = slice(rows.indptr[u], rows.indptr[u + 1])
+            items, n = rows.indices[span], lengths[u]
+            long = n > LONG
+            K = None if long else gram.block(items)
+            if not exact:
+                q = self.row_sums_[items] / m
+            elif n < m:
+                inside = _sums_over(gram, items) if K is None else K.sum(axis=0)
+                q = (self.row_sums_[items] - inside) / (m - n)
+            else:
+                q = q_all[items]
+            start = 1.0 / np.maximum(ridges[span], LEAST_WEIGHT)  # where a large ridge leads
+            if K is None:
+                alpha[span], residuals[u] = _on_working_set(gram, items, q, ridges[span])
+            else:
+                found = solve_simplex(K, q, ridge=ridges[span], start=start / start.sum())
+                alpha[span], residuals[u] = found.weights, found.residual
+        _warn_of(residuals)
+        return alpha, residuals
+
+    def _fold_in_scores(self, rows: sp.csr_matrix, times: Times = None) -> NDArray[np.floating]:
+        alpha, _ = self._solve(rows, times)
+        lengths, gram = np.diff(rows.indptr), self._gram
+        share = self._share(lengths)
+        if self.q == "exact":  # q needs the rows that the weights need: one pass serves both
+            alpha = alpha + np.repeat(share, lengths)
+        if isinstance(gram, DenseGram):
+            out = weighted_rows(rows, alpha, gram.K, self.row_sums_, share)
+        else:
+            scores = gram.scores(entries_of(rows, alpha)) - share[:, None] * self.row_sums_
+            single = isinstance(gram, CountedGram) or gram.values.dtype == np.float32
+            out = scores.astype(np.float32) if single else scores
+        if self.offsets_ is not None and (share == 0).any():  # no q to center with
+            out[share == 0] += self.offsets_
+        known = self.popularity_ > 0
+        if self._imputes() and not known.all():
+            out[:, ~known] = out[:, known].mean(axis=1, dtype=np.float64)[:, None]
+        return out
+
+    def _share(self, lengths: NDArray[Any]) -> NDArray[np.float64]:
+        """Return one over the number of items that q averages; 0 where there is none."""
+        others = self.n_items_ - (lengths if self.q == "exact" else 0 * lengths)
+        return np.divide(1.0, others, out=np.zeros(len(lengths)), where=others > 0)
+
+    def _explain_items(  # type: ignore[override]
+        self, userid: int, row: sp.csr_matrix, items: NDArray[np.int64], times: Times = None
+    ) -> list[Shares]:
+        alpha, _ = self._solve(row, times)
+        return [self._shares(row, alpha, item, times) for item in items.tolist()]
+
+    def _shares(self, row: sp.csr_matrix, alpha: NDArray[np.float64], item: int, times: Times) -> Shares:
+        """Share αᵢ(Kᵢⱼ − qⱼ) of liked item i in item j's score, α held fixed."""
+        if self._imputes() and self.popularity_[item] == 0:
+            return float(self._fold_in_scores(row, times)[0, item]), np.zeros(row.nnz)
+        similarity = self._gram.block(row.indices, np.array([item]))[:, 0]
+        share = self._share(np.array([row.nnz]))[0]
+        q = (self.row_sums_[item] - (similarity.sum() if self.q == "exact" else 0.0)) * share
+        t = self.offsets_
+        if t is None:
+            shares = alpha * (similarity - q)
+            return float(shares.sum()), shares
+        q -= t[item] if share == 0 else 0.0
+        # The shares are those of K itself; what centering took from the score is the bias.
+        mean = (t.sum() - (t[row.indices].sum() if self.q == "exact" else 0.0)) * share
+        score = float(alpha @ (similarity - q))
+        return score, alpha * (similarity - q + t[row.indices] - mean)
+
+
+@RANKERS.add("ecf-omd")
+@dataclass(eq=False)
+class ECFOMD(MarginRanker):
+    """Efficient CF-OMD: the normalized linear kernel and the exact q (10.1), CF-OMD with λ_n = ∞.
+
+    Parameters
+    ----------
+    regularization : float ≥ 0
+        λ_p of (10.1).
+    recency : float ≥ 0
+        As in `cf-komd`.
+
+    Examples
+    --------
+    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
+    >>> model = ECFOMD(regularization=1.0).fit(likes, show_progress=False)
+    >>> model.recommend(0, [likes[0]], N=1).ids
+    array([2], dtype=int32)
+    """
+
+    regularization: float = 0.1
+    recency: float = 0.0
+
+    name: ClassVar[str] = "ecf-omd"
+    search_space: ClassVar[dict[str, Any]] = {
+        "regularization": ("log", 1e-3, 10.0),
+        "recency": ("real", 0.0, 2.0, "times"),
+    }
+
+
+@RANKERS.add("cf-komd")
+@dataclass(eq=False)
+class CFKOMD(MarginRanker):
+    """Kernelized CF-OMD: one small quadratic program per user, on the liked items' kernel.
+
+    The kernel is normalized to unit diagonal; adding a constant to it changes neither weights nor
+    ranking. Where the values of `md` tend to 1 it is centered on an item of all users: scores are then
+    differences from the score of that item.
+
+    Parameters
+    ----------
+    kernel : str or Kernel
+        Name of a kernel over item vectors, `recsys.kernels.list_kernels()`, or a kernel as an object,
+        also of a class from outside.
+    degree : int ≥ 1, optional
+        Degree of a one-degree kernel; its own default when not given.
+    regularization : float ≥ 0
+        Ridge on the weights of a user's program, λ_p of (10.2).
+    q : "exact" or "mean"
+        Which items the negative centroid averages: those not liked (10.3), or all (10.5), which is
+        slightly cheaper and off by at most 2·(liked items)/(items).
+    votes : float ≥ 0
+        Users count |profile|^−votes in the linear kernel; 0 for the thesis' kernel.
+    recency : float ≥ 0
+        How fast interactions lose weight with age, where times are known: interaction i has the ridge
+        λ_p/ωᵢ, with ωᵢ = (newer interactions of the user + 1)^−recency. With 0, or with equal times, the
+        program is that of the thesis.
+    unrated : "kernel" or "mean", optional
+        Score of an item without users: "kernel" is (10.4) for its null vector, "mean" the mean of the
+        other items' scores. The default is "mean" under `md` of degree 10 and more, where the null
+        vector ranks below everything, and "kernel" elsewhere.
+    kernel_params : dict, optional
+        Further parameters of the kernel.
+
+    Examples
+    --------
+    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
+    >>> model = CFKOMD(kernel="mc", degree=1).fit(likes, show_progress=False)
+    >>> model.recommend(0, [likes[0]], N=1).ids
+    array([2], dtype=int32)
+    """
+
+    kernel: Any = "linear"
+    degree: int | None = None
+    regularization: float = 0.01
+    q: str = "exact"
+    unrated: str | None = None
+    votes: float = 0.0
+    recency: float = 0.0
+    kernel_params: dict[str, Any] | None = None
+
+    name: ClassVar[str] = "cf-komd"
+    offered: ClassVar[tuple[str, ...]] = ("kernel=md,degree=2", "kernel=mc,degree=2")
+    search_space: ClassVar[dict[str, Any]] = {
+        "kernel": ("linear", "hp", "tanimoto", "mc", "md"),
+        "degree": (2, 3, 5, 10, 30, 100, 300),
+        "regularization": ("log", 1e-3, 10.0),
+        "recency": ("real", 0.0, 2.0, "times"),
+        "unrated": ("kernel", "mean"),
+    }
+    searched_where: ClassVar[dict[str, tuple[str, tuple[Any, ...]]]] = {
+        "degree": ("kernel", ("mc", "md")),
+    }
+    candidates: ClassVar[tuple[Candidate, ...]] = (
+        Candidate("regularization=1", most_items=DENSE_ITEMS),
+        Candidate("votes=1"),
+        Candidate("kernel=hp,regularization=1", most_items=DENSE_ITEMS),
+        Candidate("kernel=mc,degree=2,regularization=5", most_items=DENSE_ITEMS),
+        Candidate("kernel=tanimoto,regularization=1", most_items=DENSE_ITEMS),
+        Candidate("kernel=md,degree=10", most_items=DENSE_ITEMS),
+        Candidate("kernel=md,degree=30", most_items=DENSE_ITEMS),
+        Candidate("kernel=md,degree=100", most_items=DENSE_ITEMS),
+        Candidate("kernel=md,degree=300", least_items=DENSE_ITEMS + 1, most_likes=300_000),
+        Candidate("regularization=0.3,recency=1", timed=True),
+        Candidate("kernel=mc,degree=2,regularization=0.3,recency=1", most_items=DENSE_ITEMS, timed=True),
+        Candidate("kernel=hp,regularization=0.3,recency=1", most_items=DENSE_ITEMS, timed=True),
+    )
+
+    @classmethod
+    def arrange(cls, params: dict[str, Any]) -> dict[str, Any]:
+        """Return parameters as the constructor takes them: those of the kernel in `kernel_params`."""
+        own = [f.name for f in dataclasses.fields(cls)]
+        kernel = params.get("kernel", cls.kernel)
+        kind = KERNELS.get(kernel) if isinstance(kernel, str) else Kernel
+        its = [f.name for f in dataclasses.fields(kind) if f.name not in own]
+        check_parameters(f"ranker {cls.name!r}", params, [*own, *its])
+        inner = {key: params[key] for key in params if key in its}
+        out = {key: value for key, value in params.items() if key not in inner}
+        if inner:
+            out["kernel_params"] = (out.get("kernel_params") or {}) | inner
+        return out
+
+    def _kernel(self) -> Kernel:
+        params = {} if self.degree is None else {"degree": self.degree}
+        params |= self.kernel_params or {}
+        if isinstance(self.kernel, str):
+            return make_kernel(self.kernel, **params)
+        if not isinstance(self.kernel, Kernel) or params:
+            raise InputError(
+                f"kernel must be a name with its parameters, or a Kernel, not {self.kernel!r}"
+            )
+        return self.kernel
+
+    def _saved_params(self) -> dict[str, Any]:
+        params = super()._saved_params()
+        if isinstance(self.kernel, str):
+            return params
+        names = [name for name in KERNELS.names() if KERNELS.get(name) is type(self.kernel)]
+        if not names:
+            raise InputError(f"a file cannot keep {self.kernel!r}: register its class with KERNELS.add")
+        return params | {"kernel": names[0], "kernel_params": dataclasses.asdict(self.kernel)}
+
+    def _imputes(self) -> bool:
+        kernel = self._kernel()
+        if self.unrated is None and isinstance(kernel, MonotoneDisjunctiveKernel):
+            return int(kernel.degree) >= SINKS
+        return super()._imputes()
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if check_real("votes", self.votes, 0.0) and self.kernel not in ("linear", "ml"):
+            raise InputError(f"votes weigh the linear kernel only, not {self.kernel}")
+        self._kernel()
+
+
+@RANKERS.add("cf-omd")
+@dataclass(eq=False)
+class CFOMD(KernelRanker):
+    """CF-OMD: the full program over liked and other items of every user (5.7).
+
+    Its cost per user is quadratic in the number of items; ECF-OMD is the affordable form.
+
+    Parameters
+    ----------
+    regularization : float ≥ 0
+        λ_p, on the liked items.
+    negative_regularization : float ≥ 0
+        λ_n, on the other items; the larger, the closer to ECF-OMD.
+    recency : float ≥ 0
+        As in `cf-komd`, for the liked items.
+
+    Examples
+    --------
+    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
+    >>> model = CFOMD().fit(likes, show_progress=False)
+    >>> model.recommend(0, [likes[0]], N=1).ids
+    array([2], dtype=int32)
+    """
+
+    regularization: float = 0.1
+    negative_regularization: float = 1000.0
+    recency: float = 0.0
+
+    name: ClassVar[str] = "cf-omd"
+    offered: ClassVar[tuple[str, ...]] = ()  # its fit is too long for a page
+    dense: ClassVar[bool] = True
+    search_space: ClassVar[dict[str, Any]] = {
+        "regularization": ("log", 1e-3, 10.0),
+        "recency": ("real", 0.0, 2.0, "times"),
+        "negative_regularization": ("log", 1.0, 1e5),
+    }
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_real("negative_regularization", self.negative_regularization, 0.0)
+
+    def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
+        m = liked.shape[1]
+        check_memory(12 * m * m, f"the programs over {m:,} items")
+        self._keep(DenseGram.of_counts(self._kernel(), dense_counts(liked), liked.shape[0]))
+
+    def weights(
+        self, user_items: Any, times: Any = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Solve the programs of the given rows, as `cf-komd` does.
+
+        Returns
+        -------
+        weights : (users, items) float64
+            αᵢ of liked items, −αᵢ of the others; each side sums to 1 in magnitude.
+        residuals : (users,) float64
+        """
+        self._check_fitted()
+        rows = clean_matrix(user_items, n_items=self.n_items_)
+        return self._solve(rows, self._times_of_rows(None, rows, times))
+
+    def signed_weights(self, user_items: Any, times: Any = None) -> NDArray[np.float64]:
+        """Return yᵢαᵢ of all items, (users, items) float64: scores are these @ K."""
+        return self.weights(user_items, times)[0]
+
+    def _solve(
+        self, rows: sp.csr_matrix, times: Times
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        users, m = rows.shape
+        signed, residuals, ridges = np.zeros((users, m)), np.zeros(users), self._ridges(rows, times)
+        K = self.gram_.astype(np.float64)
+        for u in np.flatnonzero(np.diff(rows.indptr)):
+            span = slice(rows.indptr[u], rows.indptr[u + 1])
+            sign, ridge = np.full(m, -1.0), np.full(m, float(self.negative_regularization))
+            sign[rows.indices[span]], ridge[rows.indices[span]] = 1.0, ridges[span]
+            found = solve_simplex(K, sign=sign, ridge=ridge)
+            signed[u], residuals[u] = sign * found.weights, found.residual
+        _warn_of(residuals)
+        return signed, residuals
+
+    def _fold_in_scores(self, rows: sp.csr_matrix, times: Times = None) -> NDArray[np.floating]:
+        return (self._solve(rows, times)[0] @ self.gram_).astype(np.float32)
+
+    def _explain(self, userid: int, row: sp.csr_matrix, item: int, times: Times = None) -> Shares:
+        """Share αᵢ(Kᵢⱼ − Σₙ αₙKₙⱼ) of liked item i, n over the items not liked."""
+        signed, column = self._solve(row, times)[0][0], self.gram_[:, item].astype(np.float64)
+        negative = -(np.minimum(signed, 0.0) @ column)
+        return float(signed @ column), signed[row.indices] * (column[row.indices] - negative)
+
+
+def _warn_of(residuals: NDArray[np.float64]) -> None:
+    """Warn where a program did not come to its end."""
+    if residuals.max(initial=0.0) > LOOSEST:
+        from sklearn.exceptions import ConvergenceWarning  # late: it takes half a second
+
+        text = f"a program stopped at residual {residuals.max():.1e}: raise regularization"
+        warnings.warn(text, ConvergenceWarning, stacklevel=2)
+
+
+def _sums_over(gram: Gram, items: NDArray[np.int32]) -> NDArray[np.float64]:
+    """Return Σ_j K[i, j] of some items over themselves."""
+    return _products(gram, items, items, np.ones(len(items)))
+
+
+def _products(
+    gram: Gram, items: NDArray[np.int32], others: NDArray[np.int32], weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return Σ_j weights[j]·K[i, others[j]] for some items i."""
+    order = np.argsort(others)
+    row = sp.csr_matrix((weights[order], others[order], [0, len(others)]), (1, len(gram.row_sums)))
+    return gram.scores(row)[0, items]
+
+
+def _on_working_set(
+    gram: Gram, items: NDArray[np.int32], q: NDArray[np.float64], ridge: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], float]:
+    """Solve the program of a long profile, whose solution is sparse; return weights and the residual.
+
+    A program over few items is solved; items whose gradients violate the optimality conditions join it,
+    those of weight 0 leave, until none violates them.
+    """
+    alpha = np.zeros(len(items))
+    work = np.argsort(-q, kind="stable")[:WORKING_SET]
+    alpha[work] = 1.0 / len(work)
+    K = gram.block(items[work])
+    residual = np.inf
+    for _ in range(ROUNDS):
+        # A fifth of the tolerance is left for the others.
+        found = solve_simplex(K, q[work], ridge=ridge[work], tol=0.2 * TOLERANCE, start=alpha[work])
+        alpha[work] = found.weights
+        g = _products(gram, items, items[work], found.weights) + ridge * alpha - q
+        held, before = alpha > 0, residual
+        residual = float(g[held].max() - g.min())
+        if residual <= TOLERANCE or (residual == before and found.steps == 0):
+            break
+        outside = np.ones(len(items), dtype=np.bool_)
+        outside[work] = False
+        violators = np.flatnonzero(outside & (g < g @ alpha - 0.5 * TOLERANCE))
+        most = max(WORKING_SET, int(held.sum()))
+        new = violators[np.argsort(g[violators], kind="stable")][:most]
+        kept = alpha[work] > 0
+        cross = gram.block(items[work[kept]], items[new])
+        K = np.block([[K[np.ix_(kept, kept)], cross], [cross.T, gram.block(items[new])]])
+        work = np.concatenate([work[kept], new])
+    return alpha, residual
+
+
+# ---- kernels
+
+
+@jit
+def _dense_programs(
+    first, stride, gram, users, indptr, indices, row_sums, q_all, exact, ridges, tol, alpha, residuals
+):
+    gram, indices = borrowed(gram), borrowed(indices)
+    longest = np.int64(0)
+    for k in range(len(users)):
+        longest = max(longest, indptr[users[k] + 1] - indptr[users[k]])
+    blocks, vectors = np.empty((2, longest * longest)), np.empty((WORK + 2, longest))
+    face = np.empty(longest, dtype=np.uint32)
+    for k in range(first, len(users), stride):
+        begin, end = indptr[users[k]], indptr[users[k] + 1]
+        n = end - begin
+        K = blocks[0, : n * n].reshape(n, n)
+        for i in range(n):
+            for j in range(n):
+                K[i, j] = gram[indices[begin + i], indices[begin + j]]
+        residuals[users[k]] = _program(
+            K, indices[begin:end], row_sums, q_all, exact, ridges[begin:end], alpha[begin:end],
+            blocks[1, : n * n].reshape(n, n), vectors, face, tol,
+        )  # fmt: skip
+
+
+@jit
+def _sparse_programs(
+    first, stride, ptr, others, data, table, classes, users, indptr, indices, row_sums, q_all, exact,
+    ridges, tol, alpha, residuals,
+):  # fmt: skip
+    others, data, table = borrowed(others), borrowed(data), borrowed(table)
+    longest = np.int64(0)
+    for k in range(len(users)):
+        longest = max(longest, indptr[users[k] + 1] - indptr[users[k]])
+    blocks, vectors = np.empty((2, longest * longest)), np.empty((WORK + 2, longest))
+    face = np.empty(longest, dtype=np.uint32)
+    for k in range(first, len(users), stride):
+        begin, end = indptr[users[k]], indptr[users[k] + 1]
+        n = end - begin
+        K = blocks[0, : n * n].reshape(n, n)
+        for i in range(n):
+            a = indices[begin + i]
+            for j in range(i + 1):
+                b = indices[begin + j]
+                value = table[classes[a], classes[b]] if len(table) else 0.0
+                row, item = a, b  # an entry is searched in the shorter row
+                if ptr[b + 1] - ptr[b] < ptr[a + 1] - ptr[a]:
+                    row, item = b, a
+                low, high = ptr[row], ptr[row + 1]
+                while low < high:
+                    middle = (low + high) >> 1
+                    if others[middle] < item:
+                        low = middle + 1
+                    else:
+                        high = middle
+                if low < ptr[row + 1] and others[low] == item:
+                    value += data[low]
+                K[i, j] = value
+                K[j, i] = value
+        residuals[users[k]] = _program(
+            K, indices[begin:end], row_sums, q_all, exact, ridges[begin:end], alpha[begin:end],
+            blocks[1, : n * n].reshape(n, n), vectors, face, tol,
+        )  # fmt: skip
+
+
+@jit
+def _program(K, items, row_sums, q_all, exact, ridge, alpha, small, vectors, face, tol):
+    """Solve one user's program from the block K of the liked items; return the residual."""
+    n, m = len(items), len(row_sums)
+    q, g, total = vectors[0], vectors[1], 0.0
+    for i in range(n):
+        alpha[i] = 1.0 / max(ridge[i], 1e-12)  # where a large ridge leads
+        total += alpha[i]
+    for i in range(n):
+        alpha[i] /= total
+        if not exact:
+            q[i] = row_sums[items[i]] / m
+        elif n < m:
+            inside = 0.0
+            for j in range(n):
+                inside += K[i, j]
+            q[i] = (row_sums[items[i]] - inside) / (m - n)
+        else:
+            q[i] = q_all[items[i]]
+    return solve_face(K, n, q, ridge, alpha, g, face, small, vectors[2:], tol)
