@@ -35,11 +35,10 @@ import platformdirs
 import psutil
 
 import recsys
-from benchmarks.folds import as_committed
+from benchmarks.folds import as_committed, load
 from benchmarks.lab.common import RESULTS, read_csv, write_csv
 from recsys import evaluate, list_rankers, make_ranker
 from recsys.data import find_protocol
-from recsys.datasets import load_dataset
 from recsys.evaluation.significance import compare
 from recsys.rankers.base import Candidate
 from recsys.rankers.registry import RANKERS
@@ -150,7 +149,7 @@ def _work(wire: Connection, setting: str, peer: str, spec: str, trials: int, fol
     """Tune a peer unless a specification is given, and measure it, telling how far it is."""
     name, protocol = setting.split("/")
     try:
-        data = as_committed(load_dataset(name), protocol)
+        data = as_committed(load(name), protocol)
         if not spec:
             best = tune(
                 data, peer, trials, metric="auc+ndcg@10", protocol=protocol,
@@ -263,7 +262,7 @@ def measure(setting: str, limits: Limits, again: Sequence[str] = ()) -> None:
     """Tune, evaluate and compare in one setting, writing each row as it is there."""
     folds, trials = SETTINGS[setting], TRIALS.get(setting, 8)
     name, protocol = setting.split("/")
-    in_time = find_protocol(protocol).predicts_future(load_dataset(name))
+    in_time = find_protocol(protocol).predicts_future(load(name))
     auto = _measured(setting, "auto", "auto", folds, limits, "auto" in again)
     figures = [row for row in rows_of("auto") if row["setting"] != setting]
     figures.append(_row(setting, "auto", auto, auto))
@@ -381,7 +380,7 @@ class _Watched(recsys.Auto):
 def neighbours(setting: str) -> list[dict[str, object]]:
     """Return a row for each set of candidates: the paired differences of `auto` with and without it."""
     name, protocol = setting.split("/")
-    inner = training_part(as_committed(load_dataset(name), protocol), protocol, 0)
+    inner = training_part(as_committed(load(name), protocol), protocol, 0)
     models: dict[str, Any] = {}
     for label, more in {"": {}, **TRIED}.items():
         own = {"more": more, "weights": [], "seconds": []}

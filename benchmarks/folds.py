@@ -1,12 +1,24 @@
-"""The folds of the committed values: draws, and ties in time, in the order of the data."""
+"""The data and folds of the committed values."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
 from recsys.data import Interactions
+from recsys.datasets import load_dataset
+
+
+def load(name: str) -> Interactions:
+    """Return a dataset; Gowalla and Yelp 2018 with LightGCN's test half, as files in $RECSYS_DATA."""
+    if name not in ("gowalla", "yelp2018"):
+        return load_dataset(name)
+    folder = Path(os.environ["RECSYS_DATA"]) / name
+    data = Interactions.from_frame(folder / "interactions.csv.gz", name=name)
+    return data.with_test(folder / "test.csv.gz")
 
 
 def as_committed(data: Interactions, protocol: str) -> Interactions:

@@ -26,10 +26,10 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
+from benchmarks.folds import load
 from benchmarks.lab.common import finished, write_csv
 from recsys import evaluate, make_ranker
 from recsys.data import split
-from recsys.datasets import load_dataset
 from recsys.rankers.blend import Blend
 from recsys.utils.spec import parse_spec
 
@@ -180,7 +180,7 @@ def choose(name: str) -> str:
     if kept:
         return str(kept[-1][1])
     started = time.perf_counter()
-    fold = next(split(load_dataset(name), "published"))
+    fold = next(split(load(name), "published"))
     hidden = Hidden(fold.train)
     weights = hidden.weights()
     parts = [k for k in range(len(PARTS)) if weights[k] > 0]
@@ -209,7 +209,7 @@ def hardware() -> str:
 
 def tested(name: str, model: str) -> tuple[float, ...]:
     """Return a model's figures on the test half, its seconds and this process's largest memory."""
-    data = load_dataset(name)
+    data = load(name)
     started = time.perf_counter()
     if " | " in model:
         models, weights = model.split(" | ")

@@ -31,7 +31,7 @@ Protocol = Annotated[
 Test = Annotated[
     Path | None,
     typer.Option(
-        "--test", help="What is tested, all else trains: a table, or a .txt with a line a user."
+        "--test", help="What is tested, all else trains: a table."
     ),
 ]
 
@@ -47,8 +47,7 @@ class DataOptions:
         Path | None,
         typer.Option(
             "--interactions",
-            help="CSV and the like, JSON, Parquet or Excel; plain, gzip, bz2, xz, zstd or zip; a folder "
-            "with train.txt and test.txt.",
+            help="CSV and the like, JSON, Parquet or Excel; plain, gzip, bz2, xz, zstd or zip.",
         ),
     ] = None
     user_col: Annotated[str | None, typer.Option("--user-col", help="Column of user ids.")] = None

@@ -396,7 +396,7 @@ class Interactions:
         ----------
         test : Interactions, table or path
             A table or file is read as the interactions were: its columns are called as theirs, or by a
-            usual name. A .txt of integers has a line a user, the user and then the items.
+            usual name.
         min_rating : float, optional
             Rows rated below it are not tested, where it has ratings; what the interactions were read
             with when not given.

@@ -24,7 +24,6 @@ from recsys.data.columns import ITEM_NAMES, USER_NAMES, Columns, Spelling, absen
 from recsys.data.delimited import DelimitedRows
 from recsys.data.encoding import SEPARATOR
 from recsys.data.interactions import Interactions, check_duplicates, merged
-from recsys.data.profiles import check_plain, is_profiles, profiles_of, read_split
 from recsys.data.readers import open_rows, read_features
 from recsys.data.roles import EXACT, Looks, Roles, find_roles, looks_of, proposals, strength_of
 from recsys.data.row_counts import FAULTS, RowCounts
@@ -118,12 +117,6 @@ def read(
     form = {"delimiter": delimiter, "names": names, "header": header, "encoding": encoding}
     if isinstance(table, (str, os.PathLike)):
         path = os.fspath(table)
-        folder = os.path.isdir(path)
-        if names is None and delimiter is None and (folder or is_profiles(path)):
-            options = {spelling.of(role).rstrip("="): value for role, value in named.items()}
-            check_plain(path, **options, **{spelling.of("min_rating").rstrip("="): min_rating})
-            data = (read_split if folder else profiles_of)(path, name)
-            return _described(data, items, users)
         rows: Rows = open_rows(path, NAME, interface, **form)
         name, kind = name or Path(path).name, "pandas"
     else:
@@ -161,10 +154,7 @@ def read(
 
 
 def read_interactions(path: str | Path, **decisions: Any) -> Interactions:
-    """Read interactions from a file, or from a folder with train.txt and test.txt.
-
-    A .txt whose first line is integers alone has a line a user: the user, then the items, as the
-    files in such a folder. `recsys.data.profiles` reads them; columns cannot be named there.
+    """Read interactions from a file.
 
     Parameters
     ----------
@@ -172,15 +162,6 @@ def read_interactions(path: str | Path, **decisions: Any) -> Interactions:
     **decisions
         As of `Interactions.from_frame`.
 
-    Returns
-    -------
-    Interactions
-        Of a folder with test.txt, its pairs are marked in `held_out`.
-
-    Raises
-    ------
-    InputError
-        Naming file, line, value and remedy.
     """
     return read(os.fspath(path), **decisions)
 

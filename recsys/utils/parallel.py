@@ -27,10 +27,10 @@ def count_jobs(n_jobs: int | None) -> int:
 
 def picklable(value: Any) -> bool:
     """Return whether a process can be sent a value."""
-    from joblib.externals import cloudpickle
+    from joblib.externals.loky.backend.reduction import dumps
 
     try:
-        cloudpickle.dumps(value)
+        dumps(value)
     except Exception:
         return False
     return True

@@ -9,12 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recsys import InputError, evaluate
-from recsys.data import PROTOCOLS, Interactions, find_protocol, read_interactions, split
+from recsys.data import PROTOCOLS, Interactions, find_protocol, split
 from recsys.data.events import Event, fold, with_events
 from recsys.data.splits import protocol_for
-from tests.data.test_profiles import pairs
 
 PAIRS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 9)), min_size=1, max_size=40, unique=True)
+
+
+def pairs(data, held_out):
+    """The pairs of ids that are held out, or that are not."""
+    rows = zip(data.users, data.items, data.held_out, strict=True)
+    return {(data.user_ids[u], data.item_ids[i]) for u, i, held in rows if held == held_out}
 
 
 def named(rows, whole=False, **columns):
@@ -105,11 +110,6 @@ def test_columns_are_those_of_the_interactions_or_usual_ones(tmp_path):
         data.with_test(pd.DataFrame({"a": ["b"], "item": ["y"]}))
     low = pd.DataFrame({"user": ["b", "a"], "item": ["y", "x"], "rating": [2, 5]})
     assert pairs(data.with_test(low, min_rating=2), True) == {("b", "y"), ("a", "x")}
-    (tmp_path / "test.txt").write_text("1 2\n")
-    with pytest.raises(
-        InputError, match="no user of it is in interactions; its ids are such as '1', tho"
-    ):
-        data.with_test(tmp_path / "test.txt")
     whole = named([(0, 1)], whole=True)
     with pytest.raises(
         InputError, match="test: user id 'a' is text and those of the interactions are in"
@@ -231,16 +231,13 @@ def test_the_literatures_recall_and_ndcg_by_hand():
     np.testing.assert_allclose(values["ndcg@2"], [1 / (1 + 1 / np.log2(3)), 1.0])
 
 
-def test_of_data_with_a_test_half_that_half_is_taken(tmp_path):
-    (tmp_path / "train.txt").write_text("0 0 1 2\n1 1 2\n")
-    (tmp_path / "test.txt").write_text("0 3\n1 0\n")
-    train = read_interactions(tmp_path / "train.txt")
-    wanted = train.with_test(tmp_path / "test.txt")
-    for source in (tmp_path, read_interactions(tmp_path)):
-        found = train.with_test(source)
-        np.testing.assert_array_equal(found.matrix.toarray(), wanted.matrix.toarray())
-        np.testing.assert_array_equal(found.held_out, wanted.held_out)
-        assert found.held_out.sum() == 2 and not any("test half: test half" in n for n in found.notes)
+def test_of_data_with_a_test_half_that_half_is_taken():
+    train, test = named([(0, 0), (0, 1), (0, 2), (1, 1), (1, 2)]), named([(0, 3), (1, 0)])
+    wanted = train.with_test(test)
+    found = train.with_test(wanted)
+    np.testing.assert_array_equal(found.matrix.toarray(), wanted.matrix.toarray())
+    np.testing.assert_array_equal(found.held_out, wanted.held_out)
+    assert found.held_out.sum() == 2 and not any("test half: test half" in n for n in found.notes)
 
 
 def test_weights_of_the_test_half_are_read_as_those_of_the_interactions(tmp_path):

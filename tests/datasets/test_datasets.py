@@ -23,13 +23,11 @@ SIZES = {
     "ciaodvd": (17_615, 16_121, 72_345),
     "movielens-1m": (6040, 3706, 1_000_209),
     "movielens-latest-small": (610, 9724, 100_836),
-    "gowalla": (29_858, 40_981, 1_027_370),
-    "yelp2018": (31_668, 38_048, 1_561_406),
     "jester": (24_430, 100, 1_031_893),
 }
 
 
-LARGE = ("gowalla", "yelp2018", "movielens-1m", "jester")  # seconds to read: in the slow tier
+LARGE = ("movielens-1m", "jester")  # seconds to read: in the slow tier
 
 
 @pytest.mark.parametrize(
@@ -41,46 +39,6 @@ def test_real_data_have_their_published_sizes(name, data_dir):
     except DatasetError:
         pytest.skip(f"{name} is not in the folder")
     assert (data.n_users, data.n_items, len(data.users)) == SIZES[name]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "tested"), [("gowalla", 217_242), ("yelp2018", 324_147)])
-def test_a_published_split_is_that_of_its_files(name, tested, data_dir):
-    try:
-        data = load_dataset(name, data_dir)
-    except DatasetError:
-        pytest.skip(f"{name} is not in the folder")
-    if data.held_out is None:
-        pytest.skip("test.csv.gz is not in the folder")
-    (fold,) = split(data, "published")
-    assert fold.test.nnz == tested == int(data.held_out.sum())
-    assert fold.train.nnz + tested == SIZES[name][2] and len(fold.users) == data.n_users
-    assert fold.cold == fold.train_only == 0 and fold.train.multiply(fold.test).nnz == 0
-
-
-@pytest.mark.parametrize("name", ["gowalla", "yelp2018"])
-def test_a_published_split_is_read_in_either_form(name, tmp_path):
-    rows = [("0", "3"), ("0", "4"), ("1", "3"), ("1", "5"), ("1", "4")]
-    lines = "user_id,item_id\n" + "".join(f"{u},{i}\n" for u, i in rows)
-    with gzip.open(tmp_path / "interactions.csv.gz", "wt") as file:
-        file.write(lines)
-    assert load_dataset(name, tmp_path).held_out is None
-    with gzip.open(tmp_path / "test.csv.gz", "wt") as file:
-        file.write("user_id,item_id\n1,5\n0,4\n")
-    folder = tmp_path / "as LightGCN has it" / name
-    folder.mkdir(parents=True)
-    (folder / "train.txt").write_text("0 3\n1 3 4\n")
-    (folder / "test.txt").write_text("0 4\n1 5\n")
-    for place in (tmp_path, folder.parent):
-        data = load_dataset(name, place)
-        held = {
-            (data.user_ids[u], data.item_ids[i]) for u, i in zip(*fold_of(data).nonzero(), strict=True)
-        }
-        assert held == {("0", "4"), ("1", "5")} and data.name == name and len(data.users) == 5
-    with gzip.open(tmp_path / "test.csv.gz", "wt") as file:
-        file.write("user_id,item_id\n9,5\n")
-    with pytest.raises(DatasetError, match="no user of it is in interactions.csv.gz"):
-        load_dataset(name, tmp_path)
 
 
 def fold_of(data):
