@@ -51,6 +51,7 @@ def serve(
     from uvicorn.supervisors import Multiprocess
 
     from recsys.service.app import check_token, from_environment
+    from recsys.service.http import Protocol
     from recsys.service.model_store import load
 
     check_token(os.environ.get("RECSYS_TOKEN"))
@@ -65,8 +66,7 @@ def serve(
         "recsys.service.app:from_environment" if workers > 1 else from_environment(),
         factory=workers > 1,
         workers=workers,
-        # Its httptools parser takes the body of a request that offers h2c for another protocol.
-        http="h11",
+        http=Protocol,
         ws="none",
         log_level="info" if access_log else "error",
         access_log=access_log,

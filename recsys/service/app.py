@@ -116,7 +116,7 @@ class Limits:
 
 async def _read(receive: Any, declared: bytes | None) -> bytes | None:
     """Return the body; None if it is too large."""
-    if declared is not None and int(declared) > MAX_BODY:
+    if declared is not None and int(declared.strip()) > MAX_BODY:
         return None
     parts, size = [], 0
     while True:
@@ -411,20 +411,15 @@ def profile_of(model: ServedModel, asked: schemas.ProfileRequest) -> Profile:
         if asked.user not in model.package.user_index:
             raise HTTPException(404, f"unknown user {str(asked.user)[:60]!r}: post a history instead")
         return model.package.profile(asked.user)
-    history = [
-        schemas.HistoryItem.model_construct(item=item) if isinstance(item, str) else item
-        for item in asked.history
-    ]
-    times = [item.time for item in history if item.time is not None]
-    if times and len(times) < len(history):
-        raise InputError(f"history: {len(times)} of {len(history)} items have a time: give all or none")
-    weights = None
-    if any(item.weight is not None for item in history):
-        weights = [1.0 if item.weight is None else item.weight for item in history]
+    ids = [item if isinstance(item, str) else item.item for item in asked.history]
+    times = [getattr(item, "time", None) for item in asked.history]
+    if None in times and any(time is not None for time in times):
+        raise InputError("history: give all items a time, or none")
+    weights = [getattr(item, "weight", None) for item in asked.history]
     return model.package.profile(
-        history=[item.item for item in history],
-        times=times or None,
-        weights=weights,
+        history=ids,
+        times=None if None in times or not times else times,
+        weights=None if not any(weights) else [1.0 if one is None else one for one in weights],
         skip_unknown=True,
     )
 

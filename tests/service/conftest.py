@@ -41,9 +41,10 @@ def served(app):
     import uvicorn
 
     from recsys.cli.serve import listen
+    from recsys.service.http import Protocol
 
     listener = listen("127.0.0.1", 0, None)
-    server = uvicorn.Server(uvicorn.Config(app, http="h11", ws="none", log_level="error"))
+    server = uvicorn.Server(uvicorn.Config(app, http=Protocol, ws="none", log_level="error"))
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
     wait_until(lambda: server.started)

@@ -118,7 +118,7 @@ WRONG = [
     ({"user": "u0001", "diversity": 1.5}, "diversity: "),
     ({"history": [{"item": "m0001", "time": int("9" * 400)}]}, "history.0.time"),
     ({"history": [{"item": "m0001", "weight": -1}]}, "history.0.weight"),
-    ({"history": [{"item": "m0001", "time": 5}, "m0002"]}, "all or none"),
+    ({"history": [{"item": "m0001", "time": 5}, "m0002"]}, "all items a time"),
 ]  # fmt: skip
 
 

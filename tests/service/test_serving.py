@@ -149,14 +149,18 @@ def address(path):
         yield address
 
 
+@pytest.mark.parametrize("size", [10_000, 1])
 @pytest.mark.parametrize("name", REQUESTS)
-def test_legal_requests_are_answered(address, name):
+def test_legal_requests_are_answered(address, name, size):
     with socket.create_connection(address, timeout=20) as client:
-        client.sendall(REQUESTS[name])
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for start in range(0, len(REQUESTS[name]), size):
+            client.sendall(REQUESTS[name][start : start + size])
         for _ in range(REQUESTS[name].count(b"POST")):
             answer = http.client.HTTPResponse(client)
             answer.begin()
             assert answer.status == 200 and len(json.loads(answer.read())["items"]) == 2
+            assert answer.getheader("content-type") == "application/json"
 
 
 def test_a_line_computes_and_lets_wait_so_many_and_refuses_the_others():
