@@ -13,15 +13,17 @@ from recsys.evaluation.metrics import METRICS
 from recsys.rankers.registry import RANKERS, offered_models
 from recsys.utils.spec import parse_spec
 
-DEFAULT = "cf-komd:kernel=mc,degree=2"
+DEFAULT = "ease"  # nothing is compiled for its first list
+BALANCED = "cf-komd:kernel=mc,degree=2"
+MOST_ITEMS = 20_000  # of the dense matrix of EASE
 # Models with a name of their own: (name, what it is for).
 PURPOSES = {
-    DEFAULT: ("Balanced", "Good lists with exact reasons, fitted in seconds."),
+    DEFAULT: ("EASE", "A linear model of the items, with exact reasons."),
+    BALANCED: ("Balanced", "A Boolean kernel machine for each user, with exact reasons."),
     "auto": ("Most accurate", "Fits several models and blends those that help. Takes longest."),
     "cosine": ("Fastest", "Items liked by the same users, fitted in a moment."),
     "slist": ("What comes next", "What follows the latest likes."),
     "content": ("By item features", "Items with the same genres and other features."),
-    "ease": ("EASE", "A linear model of the items, with exact reasons."),
     "popularity": ("Popular", "The same items for everybody."),
 }
 
@@ -53,8 +55,8 @@ def metrics() -> list[str]:
     return [f"{name}@10" if METRICS.get(name).cutoff else name for name in METRICS.names()]
 
 
-def choose_model() -> str:
-    """Show the choice of a model beside the page, and return its specification."""
+def choose_model(items: int) -> str:
+    """Show the choice of a model beside the page for so many items, and return its specification."""
     options = models()
     typed: Any = st.session_state.get("model") or st.query_params.get("model")
     if typed and typed not in options and typed not in map(named, options):
@@ -75,4 +77,8 @@ def choose_model() -> str:
         except InputError as error:
             st.error(escaped(error))
             st.stop()
+    if spec == DEFAULT and items > MOST_ITEMS:
+        st.warning(f"EASE needs a dense matrix of all items: too large for {items:,} items.")
+        st.button("Use Balanced", on_click=st.session_state.__setitem__, args=("model", BALANCED))
+        st.stop()
     return spec

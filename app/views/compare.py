@@ -13,7 +13,7 @@ from app.catalog import Catalog
 from app.choices import SAMPLE, ask, scoped
 from app.jobs import result, results
 from app.navigation import go_to
-from app.parts.models import DEFAULT, metrics, models, named
+from app.parts.models import BALANCED, DEFAULT, metrics, models, named
 from app.parts.text import count, escaped
 from recsys import InputError
 from recsys.data import PROTOCOLS, find_protocol
@@ -22,7 +22,7 @@ from recsys.evaluation.metrics import parse_metric
 from recsys.rankers.registry import ranker_of
 
 PAGE = "compare"
-QUICK = ("popularity", "ease", DEFAULT)  # compared until others are chosen
+QUICK = ("popularity", DEFAULT, BALANCED)  # compared until others are chosen
 MEASURED = ("auc", "ndcg@10", "map@10")
 
 

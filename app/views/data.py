@@ -150,7 +150,8 @@ def summary(data: Interactions) -> None:
         f"**{count(len(data.users), 'interaction')} of {count(data.n_users, 'user')}, "
         f"{count(data.n_items, 'item')}**"
     )
-    st.text("\n".join([*data.notes, *limits(data)]))
+    notes = [note for note in data.notes if "='" not in note]  # without hints of Python code
+    st.text("\n".join([*notes, *limits(data)]))
 
 
 def limits(data: Interactions) -> list[str]:

@@ -11,6 +11,7 @@ import streamlit as st
 from app import state
 from app.catalog import Catalog
 from app.choices import ask, scoped
+from app.jobs import result
 from app.navigation import go_to
 from app.parts import lists
 from app.parts.cards import card
@@ -24,6 +25,7 @@ from recsys.explain import taste_rule
 from recsys.explain import text as wording
 
 PAGE = "recommend"
+RULE, LEAST = "This profile as a rule", 5  # liked items of a profile with a rule
 
 
 def page() -> None:
@@ -34,7 +36,7 @@ def page() -> None:
         "Use my file", icon=":material/upload:", on_click=go_to, args=("data",), width="stretch"
     )
     catalog = state.choose_catalog(PAGE)
-    spec = choose_model()
+    spec = choose_model(catalog.data.n_items)
     person = choose_person(catalog)
     with st.sidebar:
         n = ask(st.slider, "How many", 3, 30, 10, key="n")
@@ -62,9 +64,11 @@ def page() -> None:
     except InputError as error:
         st.warning(escaped(error))
         st.stop()
-    show_list(catalog, model, spec, person, table)
+    shown = show_list(catalog, model, spec, person, table)
     why_not(catalog, table)
     show_explanation(model, catalog, person, n)
+    if shown:
+        more_about(catalog, model, person, table)
 
 
 def choose_filters(catalog: Catalog) -> dict[str, Any]:
@@ -94,8 +98,8 @@ def popular(catalog: Catalog, person: Person, n: int) -> None:
 
 def show_list(
     catalog: Catalog, model: Recommender[Any], spec: str, person: Person, table: pd.DataFrame
-) -> None:
-    """Show a list as cards, and what else is known of it."""
+) -> bool:
+    """Show a list as cards and its download; return whether there is one."""
     liked = f"{catalog.verb} {count(len(person.likes), 'item')}"
     st.text(f"For {person.name}, who {liked}." if person.user else f"For {person.name}: {liked}.")
     if not person.likes:
@@ -116,9 +120,9 @@ def show_list(
             card(rank, catalog.titles[item], catalog.about(item), reasons[-1], item, actions)
     if len(table) == 0:
         st.info("Nothing is left to recommend.")
-        return
-    more_about(catalog, model, person, table)
+        return False
     download(catalog, spec, person, table, reasons)
+    return True
 
 
 def popularity_of(catalog: Catalog, item: str) -> str:
@@ -128,23 +132,28 @@ def popularity_of(catalog: Catalog, item: str) -> str:
 
 
 def more_about(catalog: Catalog, model: Recommender[Any], person: Person, table: pd.DataFrame) -> None:
-    """Show the rule of the profile, and what a blend is made of."""
+    """Show what a list and a blend are made of, and the rule of the profile where it is asked for."""
     with st.expander("More about this list"):
-        items = [catalog.item_columns[item] for item in person.likes]
-        rule = None
-        if len(catalog.attributes) and len(items) >= 5:
-            rule = taste_rule(sorted(items), catalog.attributes, catalog.popularity.astype(float))
-        if rule is not None and rule.shown:
-            st.text(
-                f"This profile as a rule: {wording.readable(rule.rule)}. {rule.support:,} of the "
-                f"{count(rule.profile, 'item')} follow it, {rule.catalogue:,} of all {rule.items:,}. "
-                "The rule describes the profile; the model does not use it."
-            )
-        if text := wording.parts(model.ranker):
-            st.text(text)
         popularity = [int(catalog.popularity[catalog.item_columns[item]]) for item in table["item"]]
         mean = sum(popularity) / len(popularity)
         st.text(f"On average {mean:,.0f} users {catalog.verb} an item of this list.")
+        if text := wording.parts(model.ranker):
+            st.text(text)
+        asked = len(person.likes) >= LEAST and len(catalog.attributes) and st.toggle(RULE, key="rule")
+    if asked:
+        items = sorted(catalog.item_columns[item] for item in person.likes)
+        key = ("profile rule", catalog.key, tuple(items))
+        popular = catalog.popularity.astype(float)
+        rule = result(PAGE, key, lambda: (taste_rule(items, catalog.attributes, popular),), RULE)[0]
+        st.text(RULE + ": none describes it." if rule is None or not rule.shown else rule_text(rule))
+
+
+def rule_text(rule: Any) -> str:
+    """Return the rule of a profile with its counts."""
+    return (
+        f"{RULE}: {wording.readable(rule.rule)}. {rule.support:,} of the {count(rule.profile, 'item')} "
+        f"follow it, {rule.catalogue:,} of all {rule.items:,}. The model does not use it."
+    )
 
 
 def download(

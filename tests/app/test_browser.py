@@ -40,7 +40,7 @@ def upload(tab, name, content):
 
 def test_twelve_steps_across_the_pages_with_a_reload_lose_nothing(tab, address):
     opened(tab, address)
-    pick(tab, "Model", "EASE")  # 1
+    pick(tab, "Model", "Balanced")  # 1
     pick(tab, "User", "u0124")  # 2
     tab.get_by_text(WHY).first.wait_for()
     disliked = titles(tab)[1]
@@ -56,7 +56,7 @@ def test_twelve_steps_across_the_pages_with_a_reload_lose_nothing(tab, address):
         boxes = [chosen(tab, label) for label in ("Dataset", "Model", "User")]
         return [*boxes, titles(tab)]
 
-    wanted = ["sample (invented films)", "EASE", "u0124", listed]
+    wanted = ["sample (invented films)", "Balanced", "u0124", listed]
     assert everything() == wanted
     press(tab, "Explain", 3)  # 5
     tab.get_by_role("dialog").get_by_text("How the score adds up").first.wait_for()
@@ -89,11 +89,11 @@ def test_a_click_at_the_first_moment_changes_nothing_else(tab, address, user):
     tab.get_by_text(WHY).first.wait_for()
     settled(tab)
     assert len(titles(tab)) == 10 and "n=" not in tab.url
-    assert chosen(tab, "User") == user and chosen(tab, "Model") == "Balanced"
+    assert chosen(tab, "User") == user and chosen(tab, "Model") == "EASE"
 
 
 def test_a_missing_dataset_is_named_until_another_is_chosen(tab, address):
-    tab.goto(f"{address}/recommend?data=upload-0123456789abcdef01234567&model=EASE")
+    tab.goto(f"{address}/recommend?data=upload-0123456789abcdef01234567&model=Balanced")
     tab.get_by_text("The uploaded table is no longer here.").wait_for()
     tab.wait_for_timeout(3000)
     assert tab.get_by_text("no longer here").count() == 1 and not titles(tab)
@@ -101,7 +101,7 @@ def test_a_missing_dataset_is_named_until_another_is_chosen(tab, address):
     tab.get_by_text("The uploaded table is no longer here.").wait_for()
     press(tab, "Use the sample")
     tab.get_by_text(WHY).first.wait_for()
-    assert chosen(tab, "Model") == "EASE" and tab.get_by_text("no longer here").count() == 0
+    assert chosen(tab, "Model") == "Balanced" and tab.get_by_text("no longer here").count() == 0
 
 
 def test_a_shop_file_gives_a_list_of_titles(tab, address):
@@ -123,12 +123,12 @@ def test_two_visitors_see_their_own_choices(browser, address):
     for page in (one, two):
         page.set_default_timeout(180_000)
         opened(page, address)
-    pick(one, "Model", "EASE")
+    pick(one, "Model", "Balanced")
     pick(two, "User", "u0007")
     press(one, "Dislike")
     press(two, "Like")
-    assert (chosen(one, "Model"), chosen(one, "User")) == ("EASE", "u0001")
-    assert (chosen(two, "Model"), chosen(two, "User")) == ("Balanced", "u0007")
+    assert (chosen(one, "Model"), chosen(one, "User")) == ("Balanced", "u0001")
+    assert (chosen(two, "Model"), chosen(two, "User")) == ("EASE", "u0007")
     assert "dislikes" in one.url and "likes-u0007" in two.url and "dislikes" not in two.url
     for context in contexts:
         context.close()
