@@ -280,13 +280,14 @@ class _Job:
         listener: Listener,
         on_result: Callable[[Result], None] | None,
     ) -> None:
-        """Measure: model after model; with a budget fold after fold, the quick models first."""
+        """Measure model after model; with a budget fold after fold, the quick models first."""
         jobs = self._jobs(n_jobs)
         keys = [(k, n) for k in range(len(self.named)) for n in range(len(self.folds))]
         if budget is not None:
             keys.sort(key=lambda key: (key[1], self.seconds[key[0]]))
-        elif jobs > 1:
-            keys.sort(key=lambda key: -self.seconds[key[0]])
+        elif jobs > 1:  # so that no process is left with the longest; quick ones take none of the time
+            quick = min(self.seconds) + USUAL_SECONDS * len(self.data.users) / 100_000
+            keys.sort(key=lambda key: -self.seconds[key[0]] if self.seconds[key[0]] > quick else -np.inf)
         deadline = np.inf if budget is None else time.time() + budget
         share = self.total / (len(self.folds) * sum(self.seconds))
         done = 0.0
