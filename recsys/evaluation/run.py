@@ -10,7 +10,7 @@ import copy
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextvars import copy_context
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
@@ -30,6 +30,7 @@ from recsys.evaluation.significance import Comparison, compare_all, holm
 from recsys.utils.attempts import Dropped, attempt, check_some_left
 from recsys.utils.parallel import count_jobs, picklable, run_tasks
 from recsys.utils.progress import QUIET, Listener, bar, listening, within
+from recsys.utils.progress import report as report_step
 from recsys.utils.validation import check_flag, check_integer, check_real, texts_of
 
 # Processor seconds of a fold of 100,000 interactions, roughly: what is begun first, and the time left.
@@ -233,6 +234,7 @@ class _OutOfTimeError(Exception):
 
 def _measured(task: _Task) -> tuple[int, int, Measured | Dropped | None]:
     """Return the position, the fold and what was measured; None where time is up."""
+    outer = copy_context()
 
     def work() -> Measured:
         return measure(task.model, task.fold, task.parsed, task.side, **task.options)
@@ -240,11 +242,11 @@ def _measured(task: _Task) -> tuple[int, int, Measured | Dropped | None]:
     def watch(*step: Any) -> None:
         if time.time() > task.deadline:
             raise _OutOfTimeError
+        outer.run(report_step, *step)
 
-    timed = np.isfinite(task.deadline)
     try:
-        watch()
-        with listening(watch) if timed else nullcontext():
+        watch("fitting", 0.0, 1)
+        with listening(watch):
             return task.position, task.number, work() if task.alone else attempt(work)
     except _OutOfTimeError:
         return task.position, task.number, None

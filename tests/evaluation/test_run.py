@@ -341,7 +341,12 @@ class Slow(Plain):
 
 def test_a_budget_ends_what_takes_too_long(planted):
     named = [*models("popularity", "ease"), ("slow", Slow())]
-    report = evaluate(planted, named, folds=3, budget=1.0, metrics="auc", n_jobs=1)
+    heard = []
+    report = evaluate(
+        planted, named, folds=3, budget=1.0, metrics="auc", n_jobs=1,
+        progress=lambda *step: heard.append(step[0]),
+    )  # fmt: skip
+    assert "slow, fold 1, step" in heard
     assert [r.model for r in report.results] == ["popularity", "ease"] and report.folds >= 1
     assert any(note.startswith("out of time: not measured: slow") for note in report.notes)
     with pytest.raises(InputError, match="no model was measured within 0.5 seconds"):
