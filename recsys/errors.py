@@ -17,11 +17,7 @@ LONGEST = 1000  # characters of a message
 
 
 class RecsysError(Exception):
-    """Base of every exception that recsys raises on purpose: its message is one line.
-
-    Messages quote what was given, and a NumPy array or a data frame has a text of several lines, a list
-    one of any length. Line breaks become spaces, and the middle of what is too long is left out.
-    """
+    """Base of every exception that recsys raises on purpose: its message is one line."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*(one_line(part) if isinstance(part, str) else part for part in args))
@@ -59,17 +55,8 @@ class FitError(RecsysError, RuntimeError):
 
 
 def one_line(text: str, longest: int = LONGEST) -> str:
-    r"""Return a text in one line: without line breaks, and without its middle where it is too long.
+    r"""Return a text without line breaks, and without its middle where it is too long.
 
-    Parameters
-    ----------
-    text : str
-        Whose other white space stays, as it does in names of files.
-    longest : int
-        Characters that are returned at most.
-
-    Examples
-    --------
     >>> one_line("N must be an integer, not array([[1, 2],\n       [3, 4]])")
     'N must be an integer, not array([[1, 2], [3, 4]])'
     >>> one_line("a" * 9 + "b" * 9, longest=8)
@@ -85,31 +72,17 @@ def one_line(text: str, longest: int = LONGEST) -> str:
 
 
 def first_line(error: object, longest: int = 120) -> str:
-    """Return the first line of what another library's error says, its class where it says nothing."""
+    """Return the first line of another library's error, or its class."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)[:longest]
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
-    """Return a number with its noun: '1 user', '1,682 users', '0 rows'.
-
-    Parameters
-    ----------
-    number : int
-    one : str
-    many : str, optional
-        The plural; `one` with an s when not given.
-    """
+    """Return a number with its noun: '1 user', '1,682 users', '0 rows'."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def listing(names: Sequence[str]) -> str:
-    """Return 'a', 'a and b' or 'a, b and c'.
-
-    Examples
-    --------
-    >>> listing(["Alien", "Brazil", "Casablanca"])
-    'Alien, Brazil and Casablanca'
-    """
+    """Return 'a', 'a and b' or 'a, b and c'."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 

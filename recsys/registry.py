@@ -15,11 +15,37 @@ from recsys.errors import InputError
 T = TypeVar("T")
 
 
+# What other libraries and papers call it.
+OTHER_NAMES = {
+    "movielens-100k": "movielens",
+    "ml-100k": "movielens",
+    "ml-1m": "movielens-1m",
+    "ml-20m": "movielens-20m",
+    "k": "top_k",
+    "n_neighbors": "top_k",
+    "n_components": "factors",
+    "n_factors": "factors",
+    "epochs": "iterations",
+    "reg": "regularization",
+    "hr": "hit",
+    "loo": "leave-one-out",
+    "itemknn": "cosine",
+    "userknn": "user-knn",
+    "mf": "als",
+}
+
+
 def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """Return "did you mean …?" with the nearest known name, or "known: …" with all names."""
+    """Return "did you mean …?" with the nearest known name, or "known: …" with all names.
+
+    >>> did_you_mean("EASE", ["als", "ease"]), did_you_mean("K", ["shrink", "top_k"])
+    ("did you mean 'ease'?", "did you mean 'top_k'?")
+    """
     names = sorted(known)
-    near = difflib.get_close_matches(given, names, n=1, cutoff=0.5)
-    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
+    lower = {name.lower(): name for name in names}
+    usual = OTHER_NAMES.get(given.lower(), given).lower()
+    near = [usual] if usual in lower else difflib.get_close_matches(usual, lower, n=1, cutoff=0.5)
+    return f"did you mean {lower[near[0]]!r}?" if near else f"known: {', '.join(names)}"
 
 
 class Registry(Generic[T]):

@@ -11,23 +11,28 @@ from typer.core import TyperGroup
 from recsys import __version__
 
 # A command is the function of its name in the module of its name, or of MODULES; the text is the first
-# line of its docstring, which a test compares. `recsys --help` reads this table and imports none of the
-# modules.
-COMMANDS = {
-    "evaluate": "Compare models under one protocol, with paired tests between them.",
-    "export": "Write vectors whose inner products are the scores.",
-    "fit": "Fit a ranker and write it, with ids, titles and histories, to one file.",
-    "recommend": "Print or write the best items for users, or for a history given by item ids.",
-    "predict": "Print the scores of items for a user, or for a history given by item ids.",
-    "similar": "Print the items most similar to one, or the users most similar to one.",
-    "explain": "Print what a score comes from: liked items and features; with --people, other users.",
-    "serve": "Serve a fitted ranker over HTTP; RECSYS_TOKEN sets a bearer token.",
-    "app": "Open the app: lists, reasons, metrics and your own tables in a browser.",
-    "compile": "Compile models ahead of their first use; say what was compiled and how long it took.",
-    "doctor": "Print versions, threads, BLAS, cache and memory.",
-    "datasets": "List the named datasets.",
-    "tune": "Search parameters on a validation split that never sees what is tested.",
+# line of its docstring, which a test compares. `recsys --help` imports none of the modules.
+GROUPS = {
+    "Models": {
+        "fit": "Fit a ranker and write it, with ids, titles and histories, to one file.",
+        "recommend": "Print or write the best items for users, or for a history given by item ids.",
+        "evaluate": "Compare models under one protocol, with paired tests between them.",
+        "explain": "Print what a score comes from: liked items and features; with --people, other "
+        "users.",
+        "similar": "Print the items most similar to one, or the users most similar to one.",
+        "predict": "Print the scores of items for a user, or for a history given by item ids.",
+        "tune": "Search parameters on a validation split that never sees what is tested.",
+        "serve": "Serve a fitted ranker over HTTP; RECSYS_TOKEN sets a bearer token.",
+        "app": "Open the app: lists, reasons, metrics and your own tables in a browser.",
+        "export": "Write vectors whose inner products are the scores.",
+    },
+    "Data and installation": {
+        "datasets": "List the named datasets.",
+        "compile": "Compile models ahead of their first use.",
+        "doctor": "Print versions, threads, BLAS, cache and memory.",
+    },
 }
+COMMANDS = {name: text for group in GROUPS.values() for name, text in group.items()}
 # `recsys.cli.app` is the Typer application.
 MODULES = {"app": "open_app"}
 SETTINGS: dict[str, Any] = {
@@ -41,10 +46,16 @@ SETTINGS: dict[str, Any] = {
 class LazyGroup(TyperGroup):
     """A group of stand-ins, each replaced by the command itself when it is called."""
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands by group."""
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(commands.items()))
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return name, command and the arguments left, or raise Typer's usage error."""
-        name, found, rest = super().resolve_command(ctx, args)
-        return name, None if found is None else load(str(found.name)), rest
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, None if command is None else load(str(command.name)), rest
 
 
 def load(name: str) -> Any:

@@ -16,7 +16,7 @@ def compile(
         list[str] | None, typer.Argument(help="Models, such as ease or cf-komd; all when none is named.")
     ] = None,
 ) -> None:
-    """Compile models ahead of their first use; say what was compiled and how long it took."""
+    """Compile models ahead of their first use."""
     if cache_dir() is None:
         terminal.say("note: no folder can be written, so compiled code is not kept: set NUMBA_CACHE_DIR")
     total = 0.0

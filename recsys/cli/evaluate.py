@@ -14,10 +14,13 @@ from recsys.cli.exits import Interrupted
 from recsys.cli.options import Jobs, Json, Quiet, Seed
 from recsys.data import find_protocol
 from recsys.data.splits import protocol_for
+from recsys.errors import InputError
 from recsys.evaluation import EvaluationInterrupted, Report, Result
 from recsys.evaluation import evaluate as run_evaluation
 from recsys.evaluation.defaults import default_comparison
+from recsys.evaluation.metrics import parse_metric
 from recsys.rankers.registry import ranker_of
+from recsys.registry import did_you_mean
 from recsys.utils.progress import bar
 
 
@@ -51,11 +54,17 @@ def evaluate(
     quiet: Quiet = False,
 ) -> None:
     """Compare models under one protocol, with paired tests between them."""
-    find_protocol(protocol_for(protocol, test))  # an unknown one is told early
-    # Before data is read: a misspelt name is refused at once.
+    # Misspelt names are refused before data is read.
+    find_protocol(protocol_for(protocol, test))
     models = [(spec, ranker_of(spec)) for spec in _split_commas(model)]
     names = [part for text in metric or () for part in text.split(",")] or ["auc", "ndcg@10", "map@10"]
+    for name in names:
+        parse_metric(name)
     found = data.load(quiet, test)
+    known = [] if found.user_features is None else list(map(str, found.user_features.columns))
+    for name in by or ():
+        if name not in (attributes := ["profile length", "popularity", *known]):
+            raise InputError(f"--by {name!r}: {did_you_mean(name, attributes)}")
     chosen, only_folds = protocol_for(protocol, test, found), None
     if not models:
         way = find_protocol(chosen)
@@ -80,16 +89,16 @@ def evaluate(
     except EvaluationInterrupted as error:
         report, stopped = error.report, str(error)
     groups = {attribute: report.by(attribute) for attribute in by or ()}
-    if json_file:
-        told = report.as_dict() | {"versions": health.versions()}
-        if groups:
-            told["groups"] = {name: table.to_dict("records") for name, table in groups.items()}
-        terminal.write_json(json_file, told)
     if json_file != "-":
         _print_report(report)
         for name, table in groups.items():
             cells = table.round(4).to_numpy(dtype=object).tolist()
             terminal.table(f"By {name}, with 95% intervals over users", list(table), cells)
+    if json_file:
+        answer = report.as_dict() | {"versions": health.versions()}
+        if groups:
+            answer["groups"] = {name: table.to_dict("records") for name, table in groups.items()}
+        terminal.write_json(json_file, answer)
     if stopped is not None:
         raise Interrupted(stopped)
 

@@ -30,6 +30,9 @@ def export(
     """Write vectors whose inner products are the scores."""
     if users is None and items is None:
         raise InputError("name a file to write with --users-out or --items-out")
+    for target in (users, items):
+        if target is not None and target.suffix not in (".npy", ".parquet"):
+            raise InputError(f"{target}: the ending must be .npy or .parquet")
     package = load_package(ranker)
     vectors = embeddings(package.ranker, package.user_items, factors)
     for target, ids, rows in (

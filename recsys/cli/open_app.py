@@ -9,7 +9,6 @@ import importlib.util
 import os
 import sys
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,27 +25,30 @@ def app_folder() -> Path:
     return inside if inside.is_dir() else Path(__file__).parents[2]
 
 
-def _flat(table: dict[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the settings of tables in tables: "theme.light.primaryColor" and its value."""
-    for key, value in table.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{before}{key}.")
-        else:
-            yield f"{before}{key}", value
-
-
 def command_line(host: str, port: int, headless: bool) -> list[str]:
     """Return the command that runs the app; its settings are flags, for it runs in any folder."""
     folder = app_folder()
     settings = tomllib.loads((folder / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
-    flags = dict(_flat(settings))
-    flags |= {"server.address": host, "server.port": port, "server.headless": headless}
-    flags["server.showEmailPrompt"] = False
-    told = [
+    flags = _flat(settings) | {
+        "server.address": host,
+        "server.port": port,
+        "server.headless": headless,
+        "server.showEmailPrompt": False,
+    }
+    options = [
         f"--{key}={str(value).lower() if isinstance(value, bool) else value}"
         for key, value in flags.items()
     ]
-    return [sys.executable, "-m", "streamlit", "run", str(folder / "app" / "main.py"), *told]
+    return [sys.executable, "-m", "streamlit", "run", str(folder / "app" / "main.py"), *options]
+
+
+def _flat(table: dict[str, Any], before: str = "") -> dict[str, Any]:
+    """Return the settings of tables in tables by names such as theme.light.primaryColor."""
+    flags: dict[str, Any] = {}
+    for key, value in table.items():
+        name = f"{before}{key}"
+        flags |= _flat(value, f"{name}.") if isinstance(value, dict) else {name: value}
+    return flags
 
 
 def app(

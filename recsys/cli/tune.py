@@ -13,6 +13,8 @@ from recsys.cli.options import Jobs, Json, Quiet, Seed
 from recsys.data import find_protocol
 from recsys.data.splits import protocol_for
 from recsys.errors import InputError
+from recsys.evaluation.metrics import parse_metric
+from recsys.rankers.registry import ranker_of
 from recsys.tuning import tune as search
 from recsys.utils.progress import bar
 
@@ -38,7 +40,11 @@ def tune(
     quiet: Quiet = False,
 ) -> None:
     """Search parameters on a validation split that never sees what is tested."""
-    find_protocol(protocol_for(protocol, test))  # an unknown one is told early
+    # Misspelt names are refused before data is read.
+    find_protocol(protocol_for(protocol, test))
+    ranker_of(model)
+    for name in metric.split("+"):
+        parse_metric(name)
     if study is not None and "://" not in study and not Path(study).parent.is_dir():
         raise InputError(f"--study {study}: the folder {Path(study).parent} does not exist")
     given = data.load(quiet, test)
