@@ -73,8 +73,8 @@ EXTRAS = {
     "service": ("from recsys.service import create_app; create_app('model.recsys')", None),
     "tune": ("import recsys, recsys.tuning; recsys.tuning.tune(recsys.load_dataset('sample'), 'ease', trials=1)", "optuna"),
 }  # fmt: skip
-COMMANDS = {"app": r"recsys: app needs streamlit and altair: pip install 'recsys_cpu-[\d.]+-py3-none-any.whl\[app\]'",
-            "service": r"recsys: serve needs [\w, ]+: pip install 'recsys_cpu-[\d.]+-py3-none-any.whl\[service\]'"}  # fmt: skip
+COMMANDS = {"app": r"recsys: app needs streamlit and altair: pip install '\S*recsys_cpu-[\d.]+-py3-none-any.whl\[app\]'",
+            "service": r"recsys: serve needs [\w, ]+: pip install '\S*recsys_cpu-[\d.]+-py3-none-any.whl\[service\]'"}  # fmt: skip
 FRONT = """
 import recsys
 data = recsys.Interactions.from_frame("likes.csv")

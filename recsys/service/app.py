@@ -284,25 +284,25 @@ def _add_routes(app: FastAPI, models: ModelStore, metrics: Metrics, plain: Line,
         with plain:
             return recommended(models.current, schemas.RecommendRequest(user=user, n=n))
 
-    @app.post("/similar", response_model=schemas.SimilarResponse)
+    @app.post("/similar", response_model=schemas.ItemsResponse)
     def similar(asked: schemas.SimilarRequest) -> Response:
         """Return the items most similar to one."""
         with slow if asked.diversity else plain:
             return similar_to(models.current, asked)
 
-    @app.get("/items/{item:text}/similar", response_model=schemas.SimilarResponse)
+    @app.get("/items/{item:text}/similar", response_model=schemas.ItemsResponse)
     def similar_to_item(item: str, n: Annotated[int, Query(ge=1, le=1000)] = 10) -> Response:
         """Return the items most similar to one."""
         with plain:
             return similar_to(models.current, schemas.SimilarRequest(item=item, n=n))
 
-    @app.get("/users/{user:text}/similar", response_model=schemas.SimilarUsersResponse)
+    @app.get("/users/{user:text}/similar")
     def similar_users(user: str, n: Annotated[int, Query(ge=1, le=1000)] = 10) -> Response:
         """Return the users most similar to one."""
         with slow:
             return users_like(models.current, user, n)
 
-    @app.post("/scores", response_model=schemas.ScoresResponse)
+    @app.post("/scores", response_model=schemas.RecommendResponse)
     def scores(asked: schemas.ScoresRequest) -> Response:
         """Return the scores of items for a known user or a history."""
         with line(asked):

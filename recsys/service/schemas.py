@@ -32,8 +32,10 @@ class Request(BaseModel):
     @classmethod
     def _known_fields(cls, body: Any) -> Any:
         # Not extra="forbid", which reports each of a million unknown fields.
-        if isinstance(body, dict) and (unknown := body.keys() - cls.model_fields.keys()):
-            raise ValueError(f"unknown field {min(unknown)[:60]!r}")
+        if isinstance(body, dict):
+            unknown = next((name for name in body if name not in cls.model_fields), None)
+            if unknown is not None:
+                raise ValueError(f"unknown field {unknown[:60]!r}")
         return body
 
 
@@ -144,48 +146,20 @@ class ScoredItem(BaseModel):
     item: str
     title: str
     score: float
+    why: dict[str, Any] | None = Field(default=None, description="Only where a request asks for it.")
 
 
-class ListedItem(ScoredItem):
-    """An item of a list."""
+class ItemsResponse(BaseModel):
+    """Items, the best or most similar first; scores in the order of the request."""
 
-    why: dict[str, Any] | None = Field(default=None, description="Only where `why` asks for it.")
-
-
-class RecommendResponse(BaseModel):
-    """The best items first."""
-
-    items: list[ListedItem]
-    fallback: bool = Field(description="Whether nothing liked was known, so that these are popular.")
+    items: list[ScoredItem]
     unknown: list[str] = Field(description="Ids that the model does not have.")
 
 
-class ScoresResponse(BaseModel):
-    """Scores in the order of the request, without unknown items."""
+class RecommendResponse(ItemsResponse):
+    """Items, and whether they are only popular."""
 
-    items: list[ScoredItem]
     fallback: bool = Field(description="Whether nothing liked was known: scores are counts of users.")
-    unknown: list[str] = Field(description="Ids that the model does not have.")
-
-
-class SimilarResponse(BaseModel):
-    """The most similar items first."""
-
-    items: list[ScoredItem]
-    unknown: list[str] = Field(description="Ids that the model does not have.")
-
-
-class SimilarUser(BaseModel):
-    """A user and its similarity."""
-
-    user: str
-    score: float
-
-
-class SimilarUsersResponse(BaseModel):
-    """The most similar users first."""
-
-    users: list[SimilarUser]
 
 
 class HealthResponse(BaseModel):
