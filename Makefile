@@ -6,12 +6,25 @@ BIN := $(VENV)/bin
 RECSYS_DATA ?= $(wildcard $(abspath ../shared/data))
 export RECSYS_DATA
 
-.PHONY: evaluate app docs pages screenshots gallery constraints test test-all test-browser test-torch test-lowest test-pythons check format clean
+.PHONY: try evaluate app docs pages screenshots constraints test test-all test-browser test-torch test-lowest test-pythons check format clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
+
+$(VENV)/package: pyproject.toml
+	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+# Compares models on the embedded sample, then makes a list and says why its first item is there.
+try: $(VENV)/package
+	@mkdir -p build
+	$(BIN)/recsys evaluate --dataset sample --model ease --model cf-komd --model popularity
+	$(BIN)/recsys fit --dataset sample --model ease --out build/sample.recsys --quiet
+	$(BIN)/recsys recommend --ranker build/sample.recsys --user u0001 -n 5
+	$(BIN)/recsys explain --ranker build/sample.recsys --user u0001 --item m0256
 
 evaluate: $(VENV)/installed
 	$(BIN)/recsys evaluate
@@ -58,19 +71,13 @@ test-pythons: $(VENV)/installed
 docs: $(VENV)/installed
 	$(BIN)/python docs/build.py
 
-# Puts what commands and examples print now, and the README's measured table, into the pages.
+# Puts what commands and examples print now into the pages.
 pages: $(VENV)/installed
 	$(BIN)/python -W ignore -m tests.docs.pages
-	$(BIN)/python -m docs.generate.readme
 
 # The pictures of the app, of the app as it is; the system's Chromium draws them.
 screenshots: $(VENV)/installed
 	$(BIN)/python -m docs.generate.screenshots
-
-# Runs the notebooks and stores what they print and draw for the pages; pictures need vl-convert-python.
-gallery: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet vl-convert-python
-	$(BIN)/python -m docs.generate.gallery
 
 # constraints.txt anew, at the newest versions there are.
 constraints: $(VENV)/installed
