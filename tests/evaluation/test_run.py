@@ -343,7 +343,7 @@ def test_a_budget_ends_what_takes_too_long(planted):
     named = [*models("popularity", "ease"), ("slow", Slow())]
     heard = []
     report = evaluate(
-        planted, named, folds=3, budget=1.0, metrics="auc", n_jobs=1,
+        planted, named, folds=3, budget=3.0, metrics="auc", n_jobs=1,
         progress=lambda *step: heard.append(step[0]),
     )  # fmt: skip
     assert "slow, fold 1, step" in heard
