@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -90,7 +91,7 @@ def evaluate(
         report, stopped = error.report, str(error)
     groups = {attribute: report.by(attribute) for attribute in by or ()}
     if json_file != "-":
-        _print_report(report)
+        _print_report(report, found.notes)
         for name, table in groups.items():
             cells = table.round(4).to_numpy(dtype=object).tolist()
             terminal.table(f"By {name}, with 95% intervals over users", list(table), cells)
@@ -103,7 +104,7 @@ def evaluate(
         raise Interrupted(stopped)
 
 
-def _print_report(report: Report) -> None:
+def _print_report(report: Report, known: Sequence[str]) -> None:
     names = list(report.definitions)
     best = report.best()
     rows = []
@@ -116,7 +117,8 @@ def _print_report(report: Report) -> None:
         rows.append([r.model, *cells, f"{r.fit_seconds:.2f}", f"{r.score_seconds:.2f}"])
     terminal.table(f"{report.dataset}: {report.about()}", ("model", *names, "fit s", "score s"), rows)
     for line in report.sentences():
-        print(line)
+        if line not in known:  # notes on the data are on stderr
+            print(line)
 
 
 def _split_commas(models: list[str] | None) -> list[str]:
