@@ -1,18 +1,17 @@
-"""A file is replaced whole or not at all, whoever writes it."""
+"""A file is replaced whole or not at all."""
 
 import os
 import stat
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from recsys import InputError
 from recsys.utils import atomic
-from recsys.utils.atomic import check_target, replacing, sweep_folder
+from recsys.utils.atomic import check_target, replacing
 
 
 def write(path, content=b"new"):
@@ -53,7 +52,7 @@ def test_the_file_and_its_folder_are_flushed_to_disk(tmp_path, monkeypatch):
     assert (tmp_path / "x").read_bytes() == b"0123456789" and len(flushed) == 2
 
 
-def test_what_a_killed_process_left_is_removed_after_a_day(tmp_path):
+def test_a_killed_process_leaves_the_old_file(tmp_path):
     killed = """
 import os, signal, sys
 from recsys.utils.atomic import replacing
@@ -68,12 +67,6 @@ with replacing(sys.argv[1]) as file:
     assert path.read_bytes() == b"old"
     (left,) = set(tmp_path.iterdir()) - {path}
     assert left.name.startswith(".") and left.name.endswith(atomic.TEMPORARY)
-    sweep_folder(tmp_path)
-    assert left.exists(), "another process may be writing it"
-    then = time.time() - atomic.OLD_SECONDS - 60
-    os.utime(left, (then, then))
-    sweep_folder(tmp_path)
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_two_processes_may_write_one_file(tmp_path):
@@ -100,18 +93,6 @@ def test_many_threads_save_to_one_path(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_files_of_others_are_left_alone(tmp_path):
-    then = time.time() - atomic.OLD_SECONDS - 60
-    for name in (".x.1.recsys-temporary", "x.1.recsys-tmp"):
-        (tmp_path / name).write_text("mine")
-        os.utime(tmp_path / name, (then, then))
-    (tmp_path / ".2.recsys-tmp").mkdir()
-    os.utime(tmp_path / ".2.recsys-tmp", (then, then))
-    before = sorted(tmp_path.iterdir())
-    sweep_folder(tmp_path)
-    assert sorted(tmp_path.iterdir()) == before
-
-
 @pytest.mark.parametrize("name", ["n" * 255, "ä" * 127, "n" * 240])
 def test_a_name_may_be_as_long_as_the_system_lets_it(tmp_path, name):
     for content in (b"old", b"new"):
@@ -135,34 +116,6 @@ def test_the_umask_says_who_reads_a_new_file_and_the_old_file_who_reads_another(
         assert mode_of(half) == 0o600, "nor may others read what is not whole yet"
 
 
-def test_null_and_standard_output_are_written_through(tmp_path):
-    before = os.stat(os.devnull)
-    (tmp_path / "link").symlink_to(os.devnull)
-    for path in (os.devnull, tmp_path / "link"):
-        write(path)
-    assert os.path.samestat(before, os.stat(os.devnull)) and os.listdir(tmp_path) == ["link"]
-    script = """
-import sys
-from recsys.utils.atomic import check_target, replacing
-print("before")
-for path in sys.argv[1:]:
-    check_target(path)
-    with replacing(path) as file:
-        file.write(b"in it at %d\\n" % file.tell())
-print("after")
-"""
-    told = b"before\nin it at 0\nin it at 0\nafter\n"
-    names = (
-        ["/dev/stdout", "/proc/self/fd/1"] if os.path.exists("/proc/self/fd/1") else ["/dev/stdout"] * 2
-    )
-    arguments = [sys.executable, "-c", script, *names]
-    found = subprocess.run(arguments, stdout=subprocess.PIPE, timeout=60, check=True)
-    assert found.stdout == told
-    with (tmp_path / "redirected").open("wb") as out:
-        subprocess.run(arguments, stdout=out, timeout=60, check=True)
-    assert (tmp_path / "redirected").read_bytes() == told
-
-
 def test_links_are_followed_and_odd_targets_refused(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "real")
     with replacing(tmp_path / "link") as file:
@@ -170,11 +123,7 @@ def test_links_are_followed_and_odd_targets_refused(tmp_path):
     assert (tmp_path / "link").is_symlink() and (tmp_path / "real").read_bytes() == b"x"
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    device = tmp_path / "device"
-    if os.geteuid() == 0:
-        os.mknod(device, stat.S_IFCHR | 0o666, os.stat(os.devnull).st_rdev)
-    else:
-        os.mkfifo(device)
+    (tmp_path / "device").symlink_to(os.devnull)
     before = {p: (p.lstat().st_ino, p.lstat().st_mode) for p in tmp_path.iterdir()}
     for name, told in (
         ("", "is a folder"),

@@ -16,7 +16,6 @@ from recsys.explain import text
 from recsys.rankers import fit_package
 from recsys.rankers.catalogue import fit_notes
 from recsys.rankers.registry import ranker_of
-from recsys.utils.atomic import is_stdout
 from recsys.utils.progress import bar, listening
 
 
@@ -31,11 +30,10 @@ def fit(
     """Fit a ranker and write it, with ids, titles and histories, to one file."""
     use_threads(threads)
     ranker = ranker_of(model)
-    say = terminal.say if is_stdout(out) else print
     found = data.load(quiet)
     if not quiet:
         for note in fit_notes(ranker, found):
-            say(f"note: {note}")
+            print(f"note: {note}")
     start = time.perf_counter()
     with bar(not quiet) as progress, listening(progress):
         progress(f"fitting {ranker.name}", 0, None)
@@ -43,12 +41,12 @@ def fit(
     package.save(out)
     if not quiet:
         on = f"{counted(found.n_users, 'user')} and {counted(found.n_items, 'item')}"
-        say(
+        print(
             f"{ranker.name} fitted on {on} in {time.perf_counter() - start:.1f} s, written to "
             f"{terminal.literal(out)}"
         )
         if hasattr(package.ranker, "choice"):  # of `auto`
-            say(terminal.literal(package.ranker.choice()))
+            print(terminal.literal(package.ranker.choice()))
         for line in (text.parts(package.ranker), *text.left_out(package.ranker).splitlines()):
             if line:
-                say(terminal.literal(line))
+                print(terminal.literal(line))
