@@ -68,6 +68,7 @@ Diversity = Annotated[
     typer.Option("--diversity", help="0: by score alone; 1: by dissimilarity to the items above alone."),
 ]
 
+
 def ids_of(given: str) -> list[str]:
     """Return the ids of a text like ID,ID."""
     return [part.strip() for part in given.split(",") if part.strip()]

@@ -16,7 +16,7 @@ from recsys.fm.order_weights import check_theta, weights_of_ones
 from recsys.fm.penalties import as_penalty
 from recsys.fm.penalties.chain import L2, code_of
 from recsys.fm.solvers.descent import Shrinkage
-from recsys.fm.solvers.relational import pair_epoch
+from recsys.fm.solvers.pairs import pair_epoch
 from recsys.fm.solvers.weights import descend_on_simplex
 from recsys.links._files import taken, taken_flag, taken_number
 from recsys.links.base import LINKS, Array, Learned, LinkPredictor, Parts, Task, check_symmetric

@@ -22,22 +22,20 @@ from recsys.utils.threads import threads_for
 from recsys.utils.validation import check_ids
 
 __all__ = [
-    "PAIR_CHUNKS", "PairTerm", "Pairs", "Side", "add_products", "careful_slopes", "make_pairs",
+    "PairTerm", "Pairs", "Side", "add_products", "careful_slopes", "make_pairs",
     "object_tables", "order_products", "predict_pairs",
 ]  # fmt: skip
 
-PAIR_CHUNKS = 2  # of pairs, whose gradients are summed in order
-
 
 class Side(NamedTuple):
-    """The objects of one side, and where their pairs are, chunk by chunk of pairs.
+    """The objects of one side, and where their pairs are.
 
     Rows of objects without a pair are empty: nothing that is fitted depends on them.
     """
 
     rows: sp.csr_matrix
     columns: sp.csc_matrix
-    ptr: NDArray[np.int64]  # (chunks, objects + 1), into the next two
+    ptr: NDArray[np.int64]  # (objects + 1,), into the next two
     entries: NDArray[np.int32]
     partners: NDArray[np.int32]
 
@@ -73,21 +71,12 @@ def _side(X: sp.csr_matrix, ends: list[tuple[NDArray[np.int64], NDArray[np.int64
         X.eliminate_zeros()
     columns = X.tocsc()
     columns.sort_indices()
-    ptr = np.empty((PAIR_CHUNKS, objects + 1), dtype=np.int64)
-    entries, partners, at = [], [], 0
-    for chunk in range(PAIR_CHUNKS):
-        mine = np.arange(chunk * n // PAIR_CHUNKS, (chunk + 1) * n // PAIR_CHUNKS)
-        here = np.concatenate([a[mine] for a, _ in ends])
-        there = np.concatenate([b[mine] for _, b in ends])
-        order = np.argsort(here, kind="stable")
-        entries.append(np.tile(mine, len(ends))[order])
-        partners.append(there[order])
-        ptr[chunk] = at + np.concatenate([[0], np.cumsum(np.bincount(here, minlength=objects))])
-        at += len(here)
-    return Side(
-        X, columns, ptr, np.concatenate(entries).astype(np.int32),
-        np.concatenate(partners).astype(np.int32),
-    )  # fmt: skip
+    here = np.concatenate([a for a, _ in ends])
+    there = np.concatenate([b for _, b in ends])
+    order = np.argsort(here, kind="stable")
+    ptr = np.concatenate([[0], np.cumsum(np.bincount(here, minlength=objects))])
+    entries = np.tile(np.arange(n), len(ends))[order]
+    return Side(X, columns, ptr, entries.astype(np.int32), there[order].astype(np.int32))
 
 
 class PairTerm(NamedTuple):

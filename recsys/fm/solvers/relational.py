@@ -13,7 +13,6 @@ Source: Atarashi's thesis 3.3.4 and (3.20), (3.21), with the sums over an object
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,21 +33,10 @@ from recsys.fm.solvers.base import SOLVERS
 from recsys.fm.solvers.descent import Descent, Shrinkage, visiting_order
 from recsys.multilinear.arrays import Compressed, Target
 from recsys.multilinear.forms import ANOVA, guard_of
-from recsys.multilinear.losses import slopes_of
-from recsys.multilinear.pair_gradients import gather
-from recsys.multilinear.pairs import (
-    PAIR_CHUNKS,
-    Pairs,
-    PairTerm,
-    add_products,
-    careful_slopes,
-    object_tables,
-)
+from recsys.multilinear.pairs import careful_slopes
 from recsys.utils.threads import threads_for
 
-__all__ = ["RelationalDescent", "pair_epoch"]
-
-LEFT, RIGHT = range(2)
+__all__ = ["RelationalDescent"]
 
 
 @SOLVERS.add("relational")
@@ -181,105 +169,6 @@ class BlockPasses:
                 if weight != 1.0:
                     out += weight * part
         return out
-
-
-def pair_epoch(
-    pairs: Pairs, term: PairTerm, target: Target, shrinkage: Shrinkage, fit_weights: bool = False,
-    threads: int | None = None,
-) -> float:  # fmt: skip
-    """Update a term's parameters once, in place; returns the sum of absolute changes.
-
-    Of every component all features of the left side are visited, then all of the right one. With
-    `fit_weights` the components' weights are learned, too, and shrink what they weigh.
-    """
-    moved, m, n = 0.0, term.degree, len(target.y)
-    widths = (term.left.shape[0], term.right.shape[0])
-    directions = 2.0 if pairs.symmetric else 1.0
-    # a symmetric pair moves at both ends: (x + y)² ≤ 2x² + 2y² keeps the bound
-    curvature = directions * target.curvature
-    sums = [np.zeros((PAIR_CHUNKS, side.rows.shape[0], m + m * m)) for side in pairs.sides]
-    pending: _Change | None = None
-    threads = threads_for(4.0 * directions * n * (m + m * m), threads)
-    for s in range(term.left.shape[1]):
-        columns = (term.left[:, s].copy(), term.right[:, s].copy())
-        tables = [object_tables(side.rows, p, m) for side, p in zip(pairs.sides, columns, strict=True)]
-        sizes = np.abs(np.concatenate(columns))
-        totals = totals_of(shrinkage.penalty, ANOVA, sizes, m)
-        scaled = term.weights[s] / directions * term.scale
-        shrunk = shrinkage
-        if fit_weights:
-            shrunk = shrinkage._replace(beta=shrinkage.beta * abs(float(term.weights[s])))
-        for at in (LEFT, RIGHT):
-            if pairs.symmetric:  # a change at both ends is not in the tables of one
-                _apply(pairs, target.pred, pending, threads)
-                pending = None
-            c = scaled if at == LEFT or term.theta is not None else scaled[::-1].copy()
-            side, table, other = pairs.sides[at], tables[at], term.facing(tables[1 - at])
-            packed = np.zeros((len(other), 2 * m))
-            packed[:, m:] = other[:, :m]
-            held, old = np.zeros((len(table), m + 1)), np.zeros(m + 1)
-            if pending is not None:  # of the other side: its change is applied on the way
-                packed[:, :m], held, old = pending.change[:, 1:], pending.held, pending.coefficients
-            gather(side, target, pending is not None, packed, held, old, c, sums[at], threads)
-            before = table.copy()
-            moved += sweep(
-                np.arange(widths[at]), Compressed.of(side.columns), Compressed.of(side.rows),
-                columns[at], table, sums[at].sum(axis=0), n, curvature, shrunk, totals, sizes,
-                at * widths[LEFT], (0,) * m,
-            )  # fmt: skip
-            before[:, 0] = 1.0
-            pending = _Change(at, table - before, other, c)
-        term.left[:, s], term.right[:, s] = columns
-        if fit_weights:
-            _apply(pairs, target.pred, pending, threads)
-            pending = None
-            moved += _fit_weight(pairs, term, s, tables, target, shrinkage.beta, threads)
-    _apply(pairs, target.pred, pending, threads)
-    return moved
-
-
-class _Change(NamedTuple):
-    """A sweep's change of its side's tables, pending in the predictions; `held` are the other side's."""
-
-    side: int
-    change: NDArray[np.float64]
-    held: NDArray[np.float64]
-    coefficients: NDArray[np.float64]
-
-
-def _apply(
-    pairs: Pairs, pred: NDArray[np.float64], pending: _Change | None, threads: int | None
-) -> None:
-    """Bring the predictions up to date."""
-    if pending is not None:
-        left, right = (pairs.left, pairs.right) if pending.side == LEFT else (pairs.right, pairs.left)
-        add_products(
-            left, right, pending.change, pending.held, pending.coefficients, pairs.symmetric, pred,
-            threads,
-        )  # fmt: skip
-
-
-def _fit_weight(
-    pairs: Pairs, term: PairTerm, s: int, tables: list[NDArray[np.float64]], target: Target,
-    beta: float, threads: int | None,
-) -> float:  # fmt: skip
-    """Take the proximal step of λ_s under β/2·|λ_s|·(‖u_s‖² + ‖v_s‖²), (3.19)."""
-    products = np.zeros(len(target.y))
-    c = term.scale / (2.0 if pairs.symmetric else 1.0)
-    facing = term.facing(tables[RIGHT])
-    add_products(pairs.left, pairs.right, tables[LEFT], facing, c, pairs.symmetric, products, threads)
-    slopes = slopes_of(target.loss, target.pred, target.y)
-    weighted = products * target.row_weights if target.weighted else products
-    bound = target.curvature * float(weighted @ products) / len(target.y)
-    if bound <= 1e-300:
-        return 0.0
-    size = float(term.left[:, s] @ term.left[:, s] + term.right[:, s] @ term.right[:, s])
-    value = term.weights[s] - float(slopes @ weighted) / len(target.y) / bound
-    new = float(np.sign(value) * max(abs(value) - 0.5 * beta * size / bound, 0.0))
-    change = new - term.weights[s]
-    np.add(target.pred, change * products, out=target.pred)
-    term.weights[s] = new
-    return abs(change)
 
 
 # ---- kernels
