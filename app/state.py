@@ -108,10 +108,10 @@ def choose_threshold(name: str, rating: Any) -> float:
 
 def recommender(
     page: str, catalog: Catalog, spec: str, name: str, meanwhile: Callable[[], None] | None = None
-) -> Recommender[Any]:
+) -> Recommender:
     """Return a fitted model, waiting for it; what its first list compiles is waited for, too."""
 
-    def fit() -> Recommender[Any]:
+    def fit() -> Recommender:
         report("fitting", 0, 2)
         model = Recommender(spec).fit(catalog.data)
         report("first list", 1, 2)
@@ -121,7 +121,7 @@ def recommender(
             model.explain(user, item, changes=1)
         return model
 
-    fitted: Recommender[Any] = result(
+    fitted: Recommender = result(
         page, ("model", catalog.key, spec), fit, f"Fitting {name}", meanwhile
     )
     return fitted

@@ -23,7 +23,7 @@ print(f"machine: {np.mean(machine.predict(held) == truth):.3f} of the held-out b
 signed = signed_weights(machine, len(y))
 found = search_rule(X, signed, names=table.names)
 right = agreement(found.rule, held, truth == 1)
-print(f"weight {found.weight:.3f}, accuracy {right:.3f}. {found.guarantee(10, 5)}")
+print(f"weight {found.weight:.3f} of at most {found.bound:.3f}, accuracy {right:.3f}")
 assert right == 1.0
 print(str(found.rule).replace(" ∨ ", "\n∨ "))
 

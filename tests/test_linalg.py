@@ -8,7 +8,7 @@ import sklearn.utils.extmath
 
 from benchmarks.lab.quadratic import SparseLowRankQuadratic
 from recsys import FitError, InputError, make_ranker
-from recsys.embeddings import embeddings, item_vectors, project
+from recsys.embeddings import embeddings
 from recsys.fm import FactorizationMachineRegressor, planted_interactions
 from recsys.utils import linalg
 
@@ -147,7 +147,6 @@ CALLERS = {
         parted(5, 6), show_progress=False
     ),
     "embeddings": lambda: embeddings(_fitted(), parted(5, 6), 3),
-    "item vectors": lambda: item_vectors(_fitted(), parted(5, 6), factors=3),
     "als, folded in": lambda: (
         make_ranker("als", factors=3)
         .fit(parted(5, 6), show_progress=False)
@@ -199,22 +198,6 @@ def test_callers_go_on_where_the_usual_routine_does_not_converge(name, monkeypat
 
     monkeypatch.setattr(sklearn.utils.extmath, "randomized_svd", by_gesvd)
     CALLERS[name]()
-
-
-def test_a_map_of_vectors_that_do_not_converge(monkeypatch):
-    import sklearn.decomposition
-
-    X = RNG.normal(size=(20, 4))
-    expected = project(X)
-    usual = sklearn.decomposition.PCA
-
-    def failing(*args, svd_solver, **kwargs):
-        if svd_solver == "full":
-            raise np.linalg.LinAlgError("SVD did not converge")
-        return usual(*args, svd_solver=svd_solver, **kwargs)
-
-    monkeypatch.setattr(sklearn.decomposition, "PCA", failing)
-    np.testing.assert_allclose(np.abs(project(X).points), np.abs(expected.points), atol=1e-8)
 
 
 def test_values_beyond_all_numbers_are_an_error_with_advice():

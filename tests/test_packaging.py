@@ -66,7 +66,6 @@ EXTRAS = {
     "app": ("import altair, streamlit", None),
     "benchmark": ("import cvxopt", None),
     "excel": ("import python_calamine", None),
-    "index": ("from recsys.embeddings import ItemIndex; import numpy as np; ItemIndex(np.eye(3, dtype=np.float32))", "usearch"),
     "plot": (
         "import recsys; recsys.evaluate(recsys.load_dataset('sample'), 'popularity', folds=2).plot()", "matplotlib",
     ),

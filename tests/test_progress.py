@@ -128,7 +128,7 @@ def test_an_evaluation_draws_a_bar_where_it_is_asked_for(drawn):
 
 @pytest.mark.parametrize("target", ["lists.csv", None])
 def test_lists_of_all_users_draw_a_bar_where_it_is_asked_for(drawn, monkeypatch, tmp_path, target):
-    monkeypatch.setattr("recsys.recommender.lists.USERS", 100)
+    monkeypatch.setattr("recsys.recommender.lists.BLOCK", 100)
     monkeypatch.setattr("recsys.recommender.recommender.QUIET", 0.0)
     model = Recommender("popularity").fit(load_dataset("sample"))
     asked = {"path": None if target is None else f"{tmp_path}/{target}"}

@@ -16,7 +16,7 @@ REASONS = 3  # liked items that a card names
 
 
 def recommend(
-    model: Recommender[Any],
+    model: Recommender,
     catalog: Catalog,
     person: Person,
     n: int,
@@ -39,14 +39,14 @@ def recommend(
 
 
 def explain(
-    model: Recommender[Any], catalog: Catalog, person: Person, item: str, n: int, changes: int = 0
+    model: Recommender, catalog: Catalog, person: Person, item: str, n: int, changes: int = 0
 ) -> Any:
     """Return why an item has its score, a `Why`. A liked item is explained by the others."""
     target = catalog.items[item]
     if person.is_known and item not in person.likes:
         return model.explain(catalog.users[str(person.user)], target, n, changes=changes)
     history = [catalog.items[one] for one in person.likes if one != item]
-    return model.explain_history(history, target, n, changes=changes)
+    return model.explain(item=target, n=n, history=history, changes=changes)
 
 
 def reason(catalog: Catalog, why: Any, item: str) -> str:

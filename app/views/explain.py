@@ -24,7 +24,7 @@ def open_explanation(item: str) -> None:
     st.session_state[OPEN] = item
 
 
-def show_explanation(model: Recommender[Any], catalog: Catalog, person: Person, n: int) -> None:
+def show_explanation(model: Recommender, catalog: Catalog, person: Person, n: int) -> None:
     """Show the dialog, if one is open."""
     item = st.session_state.get(OPEN)
     if item not in catalog.items:
@@ -37,7 +37,7 @@ def _close() -> None:
     st.session_state.pop(OPEN, None)
 
 
-def _body(model: Recommender[Any], catalog: Catalog, person: Person, item: str, n: int) -> None:
+def _body(model: Recommender, catalog: Catalog, person: Person, item: str, n: int) -> None:
     if not [one for one in person.likes if one != item]:
         st.info("Nothing else is liked in this profile, so no reason can be given.")
         return

@@ -97,7 +97,7 @@ def popular(catalog: Catalog, person: Person, n: int) -> None:
 
 
 def show_list(
-    catalog: Catalog, model: Recommender[Any], spec: str, person: Person, table: pd.DataFrame
+    catalog: Catalog, model: Recommender, spec: str, person: Person, table: pd.DataFrame
 ) -> bool:
     """Show a list as cards and its download; return whether there is one."""
     liked = f"{catalog.verb} {count(len(person.likes), 'item')}"
@@ -131,7 +131,7 @@ def popularity_of(catalog: Catalog, item: str) -> str:
     return f"Popular: {catalog.verb} by {users}."
 
 
-def more_about(catalog: Catalog, model: Recommender[Any], person: Person, table: pd.DataFrame) -> None:
+def more_about(catalog: Catalog, model: Recommender, person: Person, table: pd.DataFrame) -> None:
     """Show what a list and a blend are made of, and the rule of the profile where it is asked for."""
     with st.expander("More about this list"):
         popularity = [int(catalog.popularity[catalog.item_columns[item]]) for item in table["item"]]

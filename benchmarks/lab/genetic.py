@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike
 
 from recsys._jit import jit
 from recsys.explain import SearchResult
-from recsys.explain.rules.cells import ROUNDING, bitsets, clean, merged
-from recsys.explain.rules.improve import below, splitmix
-from recsys.explain.rules.rule import tidy
+from recsys.explain.rule import tidy
+from recsys.explain.rule_search import ROUNDING, merged
+from recsys.kernels.base import binary_rows
 from recsys.utils.validation import check_integer, check_real
 
 KEEP = 0.2
@@ -41,7 +41,7 @@ def genetic_search(
     literals. A heuristic: its bound is what covering every row of positive weight and no other would be
     worth, equal rows taken together, and it is exact only where that is reached.
     """
-    rows, weights = clean(X, signed, names)
+    rows, weights = binary_rows(X, "X"), np.asarray(signed, dtype=np.float64)
     check_integer("max_clauses", max_clauses, 1, 1000)
     check_integer("max_literals", max_literals, 1)
     check_integer("population", population, 5)
@@ -59,11 +59,35 @@ def genetic_search(
     limit = float(np.maximum(merged(rows, weights)[1], 0.0).sum())
     weight = float(weight)
     exact = weight >= limit - ROUNDING * float(np.abs(weights).sum())
-    gap = max(limit - weight, 0.0)
-    return SearchResult(tidy(clauses, names), weight, int(generation), limit, gap, exact, not exact)
+    return SearchResult(tidy(clauses, names), weight, int(generation), limit, exact)
+
+
+def bitsets(rows):
+    """Return each CSR row as a bitset, (rows, ⌈features/64⌉)."""
+    out = np.zeros((rows.shape[0], (rows.shape[1] + 63) // 64), dtype=np.uint64)
+    owner = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    bits = np.left_shift(np.uint64(1), (rows.indices % 64).astype(np.uint64))
+    np.bitwise_or.at(out, (owner, rows.indices // 64), bits)
+    return out
 
 
 # ---- kernels
+
+
+@jit
+def splitmix(state):
+    """Advance splitmix64."""
+    state[0] += np.uint64(0x9E3779B97F4A7C15)
+    z = state[0]
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@jit
+def below(state, n):
+    """Return a random number below n."""
+    return np.int64((splitmix(state) >> np.uint64(11)) % np.uint64(n))
 
 
 @jit

@@ -17,8 +17,7 @@ GROUPS = {
         "fit": "Fit a ranker and write it, with ids, titles and histories, to one file.",
         "recommend": "Print or write the best items for users, or for a history given by item ids.",
         "evaluate": "Compare models under one protocol, with paired tests between them.",
-        "explain": "Print what a score comes from: liked items and features; with --people, other "
-        "users.",
+        "explain": "Print which liked items a score comes from, and what other users like.",
         "similar": "Print the items most similar to one, or the users most similar to one.",
         "predict": "Print the scores of items for a user, or for a history given by item ids.",
         "tune": "Search parameters on a validation split that never sees what is tested.",

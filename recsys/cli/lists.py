@@ -9,13 +9,15 @@ from typing import Any
 
 from recsys.cli import terminal
 from recsys.rankers import ModelPackage
-from recsys.recommender.lists import Line
 from recsys.utils.export import csv_text
 from recsys.utils.rows import write_rows
 
 
 def write_lists(
-    path: Path | None, columns: Mapping[str, type], blocks: Iterable[Sequence[Line]], raw: bool
+    path: Path | None,
+    columns: Mapping[str, type],
+    blocks: Iterable[Sequence[tuple[Any, ...]]],
+    raw: bool,
 ) -> None:
     """Write blocks of lines as the path's ending says (.parquet, .json, else CSV), or CSV to stdout.
 

@@ -42,12 +42,6 @@ History = Annotated[
         help="Item ids of a new user, oldest first: ID,ID, or with times: ID@TIME,ID@TIME.",
     ),
 ]
-AsOf = Annotated[
-    str | None,
-    typer.Option(
-        "--as-of", help="Leave out what was liked from this date, or time of the data's unit, on."
-    ),
-]
 Only = Annotated[
     str | None, typer.Option("--items", help="Rank these item ids only: ID,ID, or @FILE, an id a line.")
 ]
@@ -127,15 +121,6 @@ def filters_of(given: list[str] | None, option: str = "--filter") -> dict[str, A
     return found or None
 
 
-def numbers_of(option: str, given: list[str] | None, form: str, kind: type) -> dict[str, Any]:
-    """Return the numbers of a repeated option like NAME=NUMBER, by name."""
-    pairs = pairs_of(option, given, form)
-    try:
-        return {name: kind(value) for name, value in pairs.items()}
-    except ValueError as error:
-        raise InputError(f"{option} needs numbers, as {option} {form}: {error}") from None
-
-
 def _end(text: str) -> float | str | None:
     """Return an end of a range: a number, a date as it is, or None where there is none."""
     try:
@@ -144,33 +129,22 @@ def _end(text: str) -> float | str | None:
         return text.strip()
 
 
-def profile_of(
-    package: ModelPackage, user: str | None, history: str | None, as_of: str | None = None
-) -> Profile:
+def profile_of(package: ModelPackage, user: str | None, history: str | None) -> Profile:
     """Return the profile of a user, or of a new user with this history."""
     if history is None:
-        return package.profile(user, as_of=as_of)
+        return package.profile(user)
     parts = ids_of(history)
     # An id may hold an @ itself; what the catalogue knows is an id.
     pairs = [(part, "", "") if part in package.item_index else part.rpartition("@") for part in parts]
     timed = [pair for pair in pairs if pair[1]]
     if not timed:
-        return package.profile(user, parts, as_of=as_of)
+        return package.profile(user, parts)
     if len(timed) < len(parts):
         raise InputError(
             f"--history has times for {len(timed)} of {len(parts)} items: give all of them one, "
             "ID@TIME, or none"
         )
-    return package.profile(user, [one for one, _, _ in timed], times=[t for *_, t in timed], as_of=as_of)
-
-
-def warn_as_of(as_of: str | None) -> None:
-    """Say that the model knows what came later."""
-    if as_of is not None:
-        terminal.say(
-            f"note: ranked by what was liked before {as_of}; the model was fitted on what came later, "
-            "too"
-        )
+    return package.profile(user, [one for one, _, _ in timed], times=[t for *_, t in timed])
 
 
 def use_threads(threads: int | None) -> None:

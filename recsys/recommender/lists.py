@@ -1,191 +1,204 @@
-"""Lists of many users, made a block of users at a time so that memory stays."""
+"""Lists of users: a generator of lists in blocks, and the rows that they become."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.errors import counted
+from recsys.explain import Reasons, because, reasons_for_items
 from recsys.rankers import ModelPackage, Recommendations
 from recsys.rankers.catalogue import Profile
-from recsys.reranking import Merchandising, rerank
+from recsys.recommender.filters import id_list, left_out
+from recsys.reranking import rerank
 from recsys.utils.progress import report
-from recsys.utils.topn import LOWEST
+from recsys.utils.validation import check_flag, check_integer, check_real
 
-LOG = logging.getLogger(__name__)
-TOO_FEW = (
-    "fewer items of the protected group than asked for among its first ranks: pinned items or limits "
-    "come first, or too few are left"
-)
-
-
-def too_few(lists: int) -> str:
-    """Return a sentence about how many lists have too few items of the protected group."""
-    return f"{counted(lists, 'list')} {'has' if lists == 1 else 'have'} {TOO_FEW}"
-
-
-USERS = 4096  # whose lists are held at once
-COLUMNS: dict[str, type] = {"user_id": str, "rank": int, "item_id": str, "title": str, "score": float}
-Line = tuple[Any, ...]
-MODEL, POPULAR = "model", "popular"  # where a list comes from
-STEP = "lists"  # what a bar says
-Block = list[tuple[int, Recommendations]]
+BLOCK = 4096  # users whose lists are held at once
+NAMED = 3  # liked items in a sentence
+MODEL, POPULAR = "model", "popular"  # values of the column source
+COLUMNS: dict[str, Any] = {
+    "user": str, "rank": int, "item": str, "title": str, "score": float, "source": str, "why": str,
+}  # fmt: skip
+Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class ListRequest:
-    """For whom lists are made."""
+class ListOptions:
+    """The options of a list.
 
-    labels: Sequence[Any]  # what they are called
-    ids: NDArray[np.int64]
-    rows: sp.csr_matrix  # (users, items)
-    times: sp.csr_matrix | None = None  # of what is in the rows, where the ranker does not know them
-    fold_in: bool = False  # whether the rows are not those that the ranker was fitted on
+    Parameters
+    ----------
+    items : sequence of ids, optional
+        The only items that may be recommended.
+    exclude : sequence of ids, optional
+        Items that may not be recommended.
+    filters : mapping, optional
+        Conditions on the items' attributes: {"year": (1980, 1999), "genres": ["Drama", "War"]}. A pair
+        is a range with both ends, a list matches any of its values, one value matches itself.
+    dislikes : sequence of ids
+        Left out, and similar items are ranked lower.
+    diversity : float in 0…1
+        Weight of diversity (maximal marginal relevance); 0 keeps the order of the scores.
+    filter_liked : bool
+        Whether the user's own items are left out.
+    """
 
-    @classmethod
-    def of_users(
-        cls, package: ModelPackage, users: Sequence[Any] | None, as_of: float | str | None = None
-    ) -> ListRequest:
-        """Return users by id, all of them for None, with what they had liked by a time, or by now."""
-        if users is None:
-            ids, labels = np.arange(len(package.user_ids)), list(package.user_ids)
-        else:
-            ids = package.rows(users)[0]
-            labels = [package.user_ids[k] for k in ids]
-        rows, times = package.histories(None if users is None else ids, as_of)
-        return cls(labels, ids, rows) if as_of is None else cls(labels, ids, rows, times, True)
-
-    @classmethod
-    def of_profile(cls, label: Any, profile: Profile) -> ListRequest:
-        """Return the request of a new user, or of a user as of a time."""
-        return cls([label], np.array([profile.userid]), profile.row, profile.times, True)
-
-    def one(self, k: int) -> tuple[int, sp.csr_matrix, sp.csr_matrix | None]:
-        """Return the user's number, row and times of one of them."""
-        return int(self.ids[k]), self.rows[k], None if self.times is None else self.times[k]
-
-
-@dataclass
-class Lists:
-    """Lists of the best items."""
-
-    package: ModelPackage
-    request: ListRequest
-    number: int  # items a list, at most
-    dislikes: Sequence[int] = ()
+    items: Any = None
+    exclude: Any = None
+    filters: Mapping[str, Any] | None = None
+    dislikes: Any = ()
     diversity: float = 0.0
-    left_out: NDArray[np.int64] | None = None  # items that are in no list
     filter_liked: bool = True
-    merchandising: Merchandising | None = None
-    fallbacks: int = 0  # so far, the users without liked items, who get the most popular ones
-    unfair: int = 0  # so far, the lists with fewer items of the protected group than asked for
 
-    def blocks(self, start: int = 0, stop: int | None = None) -> Iterator[Block]:
-        """Yield a block of users at a time, each by its position in `request`, with the list.
 
-        `start` and `stop` are the positions of those whose lists are made: all when not given.
-        """
-        reranked = len(self.dislikes) or self.diversity or self.merchandising is not None
-        make = self._reranked if reranked else self._plain
-        stop = len(self.request.labels) if stop is None else min(stop, len(self.request.labels))
-        for begin in range(start, max(start + 1, stop), USERS):
-            report(STEP, begin, len(self.request.labels))
-            found = make(slice(begin, min(begin + USERS, stop)))
-            self.fallbacks += sum(bool(one.fallback) for one in found)
-            self.unfair += sum(not self.is_fair(one) for one in found)
-            yield list(enumerate(found, begin))
-        if note := self.note():
-            LOG.info(note)
+@dataclass(frozen=True)
+class Users:
+    """The users, or the one new user, that lists are for."""
 
-    @cached_property
-    def some_popular(self) -> bool:
-        """Whether a user has no interactions to personalise with, and gets the most popular items."""
-        request = self.request
-        ids = None if request.fold_in else request.ids
-        return bool(self.package.ranker.falls_back(ids, request.rows).any())
+    labels: Sequence[Any]
+    ids: NDArray[np.int64]
+    rows: sp.csr_matrix
+    times: sp.csr_matrix | None = None
+    fold_in: bool = False  # whether the ranker was not fitted on the rows
 
-    def is_fair(self, found: Recommendations) -> bool:
-        """Return whether a list has as many items of the protected group as asked for."""
-        fair = None if self.merchandising is None else self.merchandising.fair
-        return fair is None or fair.met(found.ids)
+    @classmethod
+    def known(cls, package: ModelPackage, users: Sequence[Any] | None = None) -> Users:
+        """Return users by id; all for None."""
+        if users is None:
+            every = np.arange(len(package.user_ids))
+            return cls(list(package.user_ids), every, package.user_items)
+        ids, rows = package.rows(users)
+        return cls([package.user_ids[k] for k in ids], ids, rows)
 
-    def note(self) -> str | None:
-        """Return which pinned items are left out, and how many lists have too few protected items."""
-        told = [self.unlisted_pins(), too_few(self.unfair) if self.unfair else ""]
-        return "; ".join(filter(None, told)) or None
+    @classmethod
+    def new(cls, label: Any, profile: Profile) -> Users:
+        """Return a new user with a history."""
+        ids = np.array([profile.userid])
+        return cls([label], ids, profile.row, profile.new_times, profile.fold_in)
 
-    def unlisted_pins(self) -> str:
-        """Return a sentence about pinned items that filters leave out; "" without any."""
-        pinned = [] if self.merchandising is None else list(self.merchandising.pinned)
-        absent = [] if self.left_out is None else [item for item in pinned if item in self.left_out]
-        if not absent:
-            return ""
-        names = ", ".join(repr(str(self.package.item_ids[item])[:40]) for item in absent[:5])
-        more = f" and {len(absent) - 5:,} more" if len(absent) > 5 else ""
-        return f"pinned but not listed, as the items to rank or filters leave it out: {names}{more}"
+    def part(self, start: int, stop: int) -> Users:
+        """Return some of them."""
+        where = slice(start, stop)
+        times = None if self.times is None else self.times[where]
+        return Users(self.labels[where], self.ids[where], self.rows[where], times, self.fold_in)
 
-    @cached_property
-    def columns(self) -> dict[str, type]:
-        """The columns of `lines`: `COLUMNS`, and where a list comes from if one is of popular items."""
-        return COLUMNS | ({"source": str} if self.some_popular else {})
+    def __len__(self) -> int:
+        return len(self.labels)
 
-    def lines(self, block: Block, source: bool = False) -> list[Line]:
-        """Return the rows of a block, of the columns `columns`, or with `source`; ids are text here."""
-        cells = len(COLUMNS) + 1 if source else len(self.columns)
-        package, labels = self.package, self.request.labels
-        return [
-            (
-                str(labels[k]), place, str(package.item_ids[i]), str(package.titles[i]), float(score),
-                POPULAR if found.fallback else MODEL,
-            )[:cells]
-            for k, found in block
-            for place, (i, score) in enumerate(zip(found.ids, found.scores, strict=True), 1)
-        ]  # fmt: skip
+    def options(self) -> dict[str, Any]:
+        """Return the keyword arguments of a ranker's methods for these users."""
+        return {"recalculate_user": self.fold_in, "times": self.times}
 
-    def _plain(self, part: slice) -> list[Recommendations]:
-        request = self.request
-        found = self.package.ranker.recommend(
-            request.ids[part], request.rows[part], N=self.number, filter_items=self.left_out,
-            filter_already_liked_items=self.filter_liked, recalculate_user=request.fold_in,
-            times=None if request.times is None else request.times[part],
-        )  # fmt: skip
-        fallback = np.atleast_1d(found.fallback)
-        return [
-            Recommendations(ids[ids >= 0], scores[ids >= 0], flag)  # without the padding
-            for ids, scores, flag in zip(found.ids, found.scores, fallback, strict=True)
+
+def lists(
+    package: ModelPackage, users: Users, n: int, options: ListOptions
+) -> Iterator[tuple[Users, list[Recommendations]]]:
+    """Yield a block of users at a time with their lists."""
+    n = check_integer("n", n, 1)
+    disliked = package.items(id_list("dislikes", options.dislikes))
+    diversity = check_real("diversity", options.diversity, 0.0, 1.0)
+    filters: dict[str, Any] = {
+        "filter_items": left_out(package, options.items, options.exclude, options.filters),
+        "filter_already_liked_items": check_flag("filter_liked", options.filter_liked),
+    }
+    for start in range(0, len(users), BLOCK):
+        report("lists", start, len(users))
+        part = users.part(start, min(start + BLOCK, len(users)))
+        if len(disliked) or diversity:
+            yield (
+                part,
+                [
+                    rerank(
+                        package.ranker,
+                        int(one.ids[0]),
+                        one.rows,
+                        n,
+                        dislikes=disliked,
+                        diversity=diversity,
+                        item_users=package.item_users if diversity else None,
+                        **filters,
+                        **one.options(),
+                    )
+                    for one in (part.part(k, k + 1) for k in range(len(part)))
+                ],
+            )
+        else:
+            result = package.ranker.recommend(part.ids, part.rows, N=n, **filters, **part.options())
+            every = zip(result.ids, result.scores, np.atleast_1d(result.fallback), strict=True)
+            yield (
+                part,
+                [
+                    Recommendations(ids[ids >= 0], scores[ids >= 0], flag)  # without the padding
+                    for ids, scores, flag in every
+                ],
+            )
+
+
+def rows_of(package: ModelPackage, users: Users, results: list[Recommendations], why: bool) -> list[Row]:
+    """Return the rows of users' lists, one cell for each of `COLUMNS`."""
+    item_ids, titles, word = package.item_ids, package.titles, word_of(package)
+    rows: list[Row] = []
+    for k, result in enumerate(results):
+        items, scores = result.ids.tolist(), result.scores.tolist()
+        sentences = [""] * len(items)
+        if why and result.fallback:
+            listed = [Reasons("popularity", score, score, [], unit="users") for score in scores]
+            sentences = [because(titles, reasons, word=word) for reasons in listed]
+        elif why:
+            one = users.part(k, k + 1)
+            listed = reasons_for_items(
+                package.ranker, int(one.ids[0]), one.rows, items, NAMED, **one.options()
+            )
+            sentences = [because(titles, reasons, word=word) for reasons in listed]
+        source = POPULAR if result.fallback else MODEL
+        rows += [
+            (users.labels[k], rank, item_ids[item], str(titles[item]), score, source, sentence)
+            for rank, (item, score, sentence) in enumerate(zip(items, scores, sentences, strict=True), 1)
         ]
-
-    def _reranked(self, part: slice) -> list[Recommendations]:
-        item_users = self.package.item_users if self.diversity else None
-        found = []
-        for k in range(*part.indices(len(self.request.labels))):
-            user, row, times = self.request.one(k)
-            found.append(rerank(
-                self.package.ranker, user, row, self.number, dislikes=self.dislikes,
-                diversity=self.diversity, item_users=item_users, filter_items=self.left_out,
-                filter_already_liked_items=self.filter_liked,
-                recalculate_user=self.request.fold_in, times=times, merchandising=self.merchandising,
-            ))  # fmt: skip
-        return found
+    return rows
 
 
-def most_popular(popularity: NDArray[np.floating], lists: Lists, n: int) -> Recommendations:
-    """Return the items with the most users, without those that are left out or disliked."""
-    users = popularity.astype(np.float64)
-    for without in (lists.left_out, lists.dislikes):
-        if without is not None:
-            users[without] = LOWEST
-    best = np.argsort(-users, kind="stable")
-    best = best[users[best] > LOWEST]
-    found = Recommendations(best.astype(np.int32), users[best].astype(np.float32), True)
-    if lists.merchandising is None:
-        return found
-    pinned, others = lists.merchandising.applied(lists.merchandising.boosted(found), n)
-    return Recommendations(*(np.concatenate(one) for one in zip(pinned, others, strict=True)))
+def most_popular(package: ModelPackage, n: int, options: ListOptions) -> Recommendations:
+    """Return the items with the most users, for an unknown user."""
+    users = package.ranker.popularity_.astype(np.float32)
+    filtered = left_out(package, options.items, options.exclude, options.filters)
+    if filtered is not None:
+        users[filtered] = -1.0
+    users[package.items(id_list("dislikes", options.dislikes))] = -1.0
+    best = np.argsort(-users, kind="stable")[: check_integer("n", n, 1)]
+    best = best[users[best] >= 0]
+    return Recommendations(best.astype(np.int32), users[best], True)
+
+
+def columns_of(package: ModelPackage, popular: bool, why: bool) -> list[str]:
+    """Return the names of the columns that say something."""
+    able = package.ranker.capabilities
+    gives_reasons = package.ranker.name == "popularity" or not able.isdisjoint(
+        ("explain", "similar-items")
+    )
+    shown = {"title": has_titles(package), "source": popular, "why": why and gives_reasons}
+    return [name for name in COLUMNS if shown.get(name, True)]
+
+
+def has_titles(package: ModelPackage) -> bool:
+    """Return whether items have titles besides their ids."""
+    pairs = zip(package.titles, package.item_ids, strict=True)
+    return package.item_features is not None and any(title != str(name) for title, name in pairs)
+
+
+def word_of(package: ModelPackage) -> str:
+    """Return "rated" where every rating counts, else "liked"."""
+    columns = package.columns
+    every = columns is not None and columns.rating is not None and columns.min_rating is None
+    return "rated" if every else "liked"
+
+
+def any_popular(package: ModelPackage, users: Users) -> bool:
+    """Return whether a user has an empty profile, and gets the most popular items."""
+    ids = None if users.fold_in else users.ids
+    return bool(package.ranker.falls_back(ids, users.rows).any())

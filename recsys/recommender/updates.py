@@ -1,155 +1,154 @@
-"""New interactions and forgotten users: exactly where the ranker can, else by a new fit."""
+"""The interactions of a model after rows are added and removed, with the decisions of the fit kept."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable, Mapping
+import os
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from recsys.data import Interactions
 from recsys.data.columns import Columns
-from recsys.data.events import Changes
 from recsys.data.reading import features_table, read
-from recsys.errors import CapabilityError, InputError
+from recsys.errors import InputError
 from recsys.rankers import ModelPackage
-from recsys.rankers.catalogue import takes_weights
+from recsys.utils import frames
+from recsys.utils.dates import dated
 
-LOG = logging.getLogger(__name__)
 
-
-def rows_of(
-    package: ModelPackage, rows: Any, decimal: str | None = None, day_first: bool | None = None
-) -> Interactions:
-    """Return new rows as interactions, read as those of the fit were, whatever they are rated."""
-    if isinstance(rows, Interactions):
-        return rows
-    columns = package.columns or Columns("", "")
-    time = None if package.times is None else columns.time
-    weight = columns.weight if takes_weights(package.ranker) else None
-    data = read(
-        rows, weight=weight, like=replace(columns, time=time, weight=None), keep_zero=True,
-        decimal=decimal, day_first=day_first,
-    )  # fmt: skip
-    dropped = data.counts is not None and data.counts.left_out
-    for note in data.notes:
-        doubtful = "thousands separators" in note or (dropped and "left out" in note)
-        LOG.log(logging.WARNING if doubtful else logging.INFO, "%s", note)
+def updated(package: ModelPackage, add: Any, remove: Any, items: Any) -> Interactions:
+    """Return the interactions of a model with new rows, without removed ones, with new attributes."""
+    data, columns = package.interactions, package.columns or Columns()
+    if add is not None:
+        new = add if isinstance(add, Interactions) else read(add, like=columns, keep_zero=True)
+        data = merged(data, new, columns)
+    if remove is not None:
+        removed = _removed(data, remove, columns)
+        data = _of_pairs(data, data.users, data.items, ~removed, data.time, data.weight)
+    if items is not None:
+        table = features_table(items, "item", columns.item, data.item_ids)
+        known = data.item_features
+        if known is not None:
+            names = [*known.columns, *(name for name in table.columns if name not in known.columns)]
+            table = table.combine_first(known)[names]
+        data = replace(data, item_features=table.reindex(data.item_ids))
     return data
 
 
-def changes_of(package: ModelPackage, data: Interactions) -> Changes:
-    """Return the changes of interactions by new rows.
-
-    A row rated below what counted as an interaction at the fit takes the interaction back. A row older
-    than the known interaction is ignored, as the fit keeps the latest. Weights are added to those that
-    are known, also those of older rows. Refused are missing times where they are needed, times in
-    another unit, and a new id that is a known one without its leading zeros.
-    """
-    for role, known_ids, new_ids in (
-        ("user", package.user_index, data.user_ids),
-        ("item", package.item_index, data.item_ids),
-    ):
-        check_zeros(data.name, role, known_ids, new_ids)
-    least = None if package.columns is None else package.columns.min_rating
-    when = data.time
-    if package.times is not None:
-        if when is None:
-            name = None if package.columns is None else package.columns.time
-            where = "" if name is None else f" in the column {name!r}"
-            raise InputError(
-                f"{data.name}: the interactions of this model have times; give each new row one{where}"
-            )
-        for end in (float(when.min()), float(when.max())):
-            if np.isfinite(end):
-                package.time_of_event(end)  # refuses another unit
-        when = np.where(np.isfinite(when), np.maximum(when - package.start, 0.0), 0.0)
-    known = {} if when is None else _known_times(package, data)
-    likes: dict[str, dict[str, float | None]] = {}
-    users: dict[str, None] = {}
-    items: dict[str, None] = {}
-    weights: dict[str, dict[str, float]] = {}
-    weighted = takes_weights(package.ranker)
-    for row, (u, i) in enumerate(zip(data.users.tolist(), data.items.tolist(), strict=True)):
-        user, item = str(data.user_ids[u]), str(data.item_ids[i])
-        mine = likes.setdefault(user, {})
-        latest = 0.0 if when is None else max(float(when[row]), known.get((user, item), 0.0))
-        if data.weight is None and when is not None and when[row] < latest:
-            continue
-        if data.rating is not None and not _counts(data.rating[row], least):
-            mine[item] = None
-        else:
-            users[user] = items[item] = None
-            mine[item] = latest
-            if data.weight is not None and weighted:
-                weights.setdefault(user, {})[item] = float(data.weight[row])
-    return Changes(likes, set(), list(users), list(items), weights)
+def merged(data: Interactions, new: Interactions, columns: Columns) -> Interactions:
+    """Return the interactions of a fit on the rows of both: the latest row of a pair decides."""
+    where = f" in the column {columns.time!r}" if columns.time else ""
+    if data.time is not None and new.time is None:
+        raise InputError(
+            f"{new.name}: the interactions of this model have times; give each new row one{where}"
+        )
+    if data.time is not None and dated(data.time) != dated(new.time):
+        raise InputError(f"{new.name}: the times of the new rows are in another unit than the model's")
+    user_ids, users = _index(data.user_ids, new.user_ids, "user")
+    item_ids, items = _index(data.item_ids, new.item_ids, "item")
+    new_liked = np.ones(len(new.users), dtype=bool)
+    if new.rating is not None:
+        least = columns.min_rating
+        new_liked = new.rating > 0 if least is None else new.rating >= least
+    u = np.concatenate([data.users, users[new.users]])
+    i = np.concatenate([data.items, items[new.items]])
+    liked = np.concatenate([np.ones(len(data.users), dtype=bool), new_liked])
+    time = None if data.time is None else np.concatenate([data.time, new.time])
+    weight = None
+    if data.weight is not None or new.weight is not None:
+        weight = np.concatenate([_weights(data), _weights(new)])
+    order = np.arange(len(u)) if time is None else np.argsort(time, kind="stable")
+    pairs, pair_of = np.unique(u.astype(np.int64) * len(item_ids) + i, return_inverse=True)
+    latest = np.zeros(len(pairs), dtype=np.int64)
+    latest[pair_of[order]] = order
+    if weight is not None:
+        weight = np.bincount(pair_of, weight)
+    data = replace(data, user_ids=user_ids, item_ids=item_ids)
+    return _of_pairs(
+        data, u[latest], i[latest], liked[latest], None if time is None else time[latest], weight
+    )
 
 
-def check_zeros(where: str, role: str, known: Mapping[str, int], ids: Iterable[Any]) -> None:
-    """Refuse a new id that is a known one with fewer or more leading zeros."""
-    new = [name for name in map(str, ids) if name not in known and name.isdecimal()]
-    if not new:
-        return
-    bare = {name.lstrip("0"): name for name in known if name.isdecimal()}
+def _weights(data: Interactions) -> NDArray[np.float64]:
+    return np.ones(len(data.users)) if data.weight is None else data.weight
+
+
+def _index(
+    known: NDArray[np.object_], new: NDArray[np.object_], what: str
+) -> tuple[NDArray[np.object_], NDArray[np.int64]]:
+    """Return the known ids with the new ones behind them, and the place of each new one."""
+    index = {str(name): k for k, name in enumerate(known)}
+    integers = all(isinstance(name, int) for name in known)
+    added: list[Any] = []
     for name in new:
-        other = bare.get(name.lstrip("0"))
-        if other is not None:
-            raise InputError(
-                f"{where}: {role} {name!r} is new, but {other!r} is known: write ids as at the fit, as "
-                "text with their leading zeros"
-            )
+        if str(name) not in index:
+            index[str(name)] = len(index)
+            added.append(name if not integers else _integer(name, what))
+    ids = np.concatenate([known, np.array(added, dtype=object)]) if added else known
+    return ids, np.array([index[str(name)] for name in new], dtype=np.int64)
 
 
-def _counts(rating: float, least: float | None) -> bool:
-    """Return whether a row of a rating is an interaction."""
-    return bool(rating > 0 if least is None else rating >= least)
+def _integer(name: Any, what: str) -> int:
+    if not str(name).lstrip("-").isdecimal() or str(int(name)) != str(name):
+        raise InputError(f"{what} id {str(name)[:60]!r}: the ids of this model are integers")
+    return int(name)
 
 
-def _known_times(package: ModelPackage, data: Interactions) -> dict[tuple[str, str], float]:
-    """Return when users of the rows liked what they like, by ids."""
-    if package.times is None:
-        return {}
-    found: dict[tuple[str, str], float] = {}
-    for name in data.user_ids:
-        place = package.user_index.get(str(name))
-        if place is not None:
-            own = slice(*package.times.indptr[place : place + 2])
-            pairs = zip(package.times.indices[own], package.times.data[own].tolist(), strict=True)
-            found |= {(str(name), str(package.item_ids[k])): time for k, time in pairs}
-    return found
+def _of_pairs(
+    data: Interactions, users: Any, items: Any, keep: NDArray[np.bool_], time: Any, weight: Any
+) -> Interactions:
+    """Return interactions of the pairs to keep; an id goes whose pairs all go."""
+    user_ids, users_kept = _remaining(users, keep, data.user_ids)
+    item_ids, items_kept = _remaining(items, keep, data.item_ids)
+    if not keep.any():
+        raise InputError("no interactions are left")
+    return replace(
+        data,
+        users=users_kept,
+        items=items_kept,
+        user_ids=user_ids,
+        item_ids=item_ids,
+        rating=None,
+        time=None if time is None else time[keep],
+        weight=None if weight is None else weight[keep],
+        user_features=_reindexed(data.user_features, user_ids),
+        item_features=_reindexed(data.item_features, item_ids),
+    )
 
 
-def without_features(package: ModelPackage, users: list[str]) -> ModelPackage:
-    """Return the model package without the features of some users."""
-    if package.user_features is None:
-        return package
-    table = package.user_features.astype(object)
-    table.iloc[package.rows(users)[0]] = None
-    return replace(package, user_features=table.infer_objects())
+def _remaining(
+    index: Any, keep: NDArray[np.bool_], ids: NDArray[np.object_]
+) -> tuple[NDArray[np.object_], NDArray[np.int32]]:
+    stay = np.ones(len(ids), dtype=bool)
+    stay[index[~keep]] = False
+    stay[index[keep]] = True
+    places = np.cumsum(stay) - 1
+    return ids[stay], places[index[keep]].astype(np.int32)
 
 
-def with_items(package: ModelPackage, items: Any, data: Interactions) -> ModelPackage:
-    """Return the model package with new features of items; new items wait for the update."""
-    ids = np.concatenate([package.item_ids, data.item_ids])
-    name = "item" if package.columns is None else package.columns.item
-    table = features_table(items, "item", name, ids)
-    known = package.interactions.item_features
-    if known is not None:
-        columns = [*known.columns, *(name for name in table.columns if name not in known.columns)]
-        table = table.combine_first(known)[columns]
-    return replace(package, item_features=table)
+def _reindexed(table: pd.DataFrame | None, ids: NDArray[np.object_]) -> pd.DataFrame | None:
+    return None if table is None else table.reindex(ids)
 
 
-def changed(package: ModelPackage, changes: Changes) -> ModelPackage:
-    """Return a model package after changes: exactly where its ranker can, else fitted again."""
-    try:
-        package.check_events()
-    except CapabilityError as error:  # a ranker, or a setting of one, without exact updates
-        LOG.info("fitting again on everything: %s", error)
-        made = package.refitted(changes)
-    else:
-        made = package.updated(changes)
-    return made if package.item_features is None else made.described(package.item_features)
+def _removed(data: Interactions, remove: Any, columns: Columns) -> NDArray[np.bool_]:
+    """Return which pairs are in a table of users and items, of users alone, or of items alone."""
+    if isinstance(remove, (str, os.PathLike)):
+        rows = read(remove, like=columns, keep_zero=True)
+        remove = pd.DataFrame(
+            {columns.user: rows.user_ids[rows.users], columns.item: rows.item_ids[rows.items]}
+        )
+    table = frames.wrapped("remove", remove)
+    keys = {}
+    for name, index, ids in (
+        (columns.user, data.users, data.user_ids),
+        (columns.item, data.items, data.item_ids),
+    ):
+        if name in table.columns:
+            keys[name] = np.array([str(one) for one in ids], dtype=object)[index]
+    if not keys:
+        raise InputError(f"remove needs a column {columns.user!r}, or {columns.item!r}, or both")
+    rows = set(zip(*(map(str, frames.column(table, name)) for name in keys), strict=True))
+    return np.array([pair in rows for pair in zip(*keys.values(), strict=True)], dtype=bool)

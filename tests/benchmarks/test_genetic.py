@@ -22,7 +22,6 @@ def test_the_genetic_search_stays_within_its_bound(seed):
     best = reference.best(X, weights, 2, 2)
     found = genetic_search(X, weights, max_clauses=2, max_literals=2, generations=60, seed=seed)
     assert found.weight <= best + 1e-9 <= found.bound + 2e-9
-    assert found.gap == pytest.approx(found.bound - found.weight) and found.capped != found.exact
     if found.exact:
         assert found.weight == pytest.approx(best)
 

@@ -9,13 +9,10 @@ import sys
 import time
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from recsys import doctor, load_ranker
-from recsys.rankers import load_package
 from recsys.utils.export import csv_text
-from tests.reference import formulas
 
 FILE = "user_id,item_id,rating,timestamp\n" + "".join(
     f"u{u},i{(u * 3 + k * k) % 11},{1 + (u + k) % 5},{100 * u + k}\n"
@@ -284,99 +281,6 @@ PEOPLE = re.compile(
 )
 
 
-@pytest.mark.thorough
-def test_explain_by_people_counts_what_it_says(recsys, ratings, tmp_path):
-    code, _, err = recsys(
-        "fit", "--interactions", ratings, "--model", "cf-komd:kernel=mc,degree=2", "--out", "pairs",
-    )  # fmt: skip
-    assert code == 0, err
-    liked = {}
-    for line in ratings.read_text().splitlines()[1:]:
-        user, item = line.split(",")[:2]
-        liked.setdefault(user, set()).add(item)
-    items = set().union(*liked.values())
-    for who, mine in (("--user", liked["u1"]), ("--history", liked["u1"])):
-        given = "u1" if who == "--user" else ",".join(sorted(mine))
-        code, out, err = recsys("explain", "--ranker", "pairs", who, given, "--people", "-n", "4")
-        assert code == 0 and err == "", err
-        found = [PEOPLE.match(line) for line in out.splitlines() if " both like " in line]
-        assert 0 < len(found) <= 4 and all(found), out
-        for one in found:
-            a, b = one["who"].split(" and ")
-            both = liked[a] & liked[b]
-            counts = len(both), len(both & mine), len(mine), len(both - mine), len(items - mine)
-            assert counts == tuple(int(one[k]) for k in ("total", "mine", "liked", "others", "rest"))
-            assert who == "--history" or "u1" not in (a, b)
-        weights = [float(one["weight"]) for one in found]
-        assert weights == sorted(weights, reverse=True)
-        assert ("What u1 is part of is left out" in out) == (who == "--user")
-    code, out, _ = recsys("explain", "--ranker", "pairs", "--user", "u1", "--people", "--item", "i7")
-    assert code == 0 and "has the score" in out and "who like it were searched" in out
-    code, out, _ = recsys(
-        "explain", "--ranker", "pairs", "--user", "u1", "--people", "--min-support", "999"
-    )
-    assert code == 0 and "none has a positive weight" in out and "weights are" not in out
-    for arguments, text in (
-        ((), "name the item to explain by --item ID, or pass --people"),
-        (("--item", "i1", "--min-support", "2"), "--min-support is for --people"),
-        (("--people", "--min-support", "0"), "min_support must be"),
-        (("--people", "-n", "0"), "at least 1"),
-    ):
-        code, out, err = recsys("explain", "--ranker", "pairs", "--user", "u1", *arguments)
-        assert code == 2 and out == "" and text in err and err.count("\n") == 1
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("item", [None, "i7"])
-def test_explain_by_people_as_json_is_what_counting_gives(recsys, ratings, tmp_path, item):
-    code, _, err = recsys(
-        "fit", "--interactions", ratings, "--model", "cf-komd:kernel=mc,degree=2", "--out", "pairs",
-    )  # fmt: skip
-    assert code == 0, err
-    package = load_package("pairs")
-    X, names = package.user_items.toarray() > 0, [str(name) for name in package.user_ids]
-    me = names.index("u1")
-    weights = formulas.weights(X, package.ranker.signed_weights(package.user_items[me])[0], 2, 2)
-    asked = ("explain", "--ranker", "pairs", "--user", "u1", "--people", "-n", 4)
-    asked += () if item is None else ("--item", item)
-    code, out, err = recsys(*asked, "--json", "-")
-    found = json.loads(out)
-    assert code == 0 and err == "" and found["user"] == "u1" and found["item"] == item
-    at = None if item is None else [str(one) for one in package.item_ids].index(item)
-    open_to = {
-        some: weight for some, weight in weights.items()
-        if me not in some and (at is None or X[list(some), at].all()) and (X[list(some)].all(axis=0) & X[me]).any()
-    }  # fmt: skip
-    said = [tuple(names.index(one) for one in formula["users"]) for formula in found["formulas"]]
-    wanted = sorted((weight for weight in open_to.values() if weight > 1e-9), reverse=True)
-    assert len(said) == min(4, len(wanted)) > 0
-    for some, formula in zip(said, found["formulas"], strict=True):
-        held = X[list(some)].all(axis=0)
-        assert formula["weight"] == pytest.approx(open_to[some], abs=1e-6)
-        assert formula["support"] == (held & X[me]).sum()
-        assert formula["others"] == (held & ~X[me]).sum()
-        assert (formula["adds"] is None) == (item is None)
-    assert [f["weight"] for f in found["formulas"]] == pytest.approx(wanted[:4], abs=1e-6)
-    rest = [weight for some, weight in open_to.items() if some not in said]
-    assert found["bound"] >= max(rest, default=0.0) - 1e-6
-    last = found["formulas"][-1]["weight"] if len(said) == 4 else 0.0
-    assert found["exact"] and found["gap"] == 0 and found["bound"] == pytest.approx(last)
-    assert found["liked"] == X[me].sum() and found["items"] == X.shape[1]
-    likers = len(X) - 1 if at is None else int(X[:, at].sum()) - int(X[me, at])
-    assert found["users"] == likers
-    code, out, _ = recsys(*asked, "--json", tmp_path / "people.json")
-    assert code == 0 and json.loads((tmp_path / "people.json").read_text()) == found
-    assert [*found["text"], *(f["text"] for f in found["formulas"])] == [
-        line for line in out.splitlines() if line and line != "The largest weights first."
-    ]
-
-
-def test_explain_by_people_refuses_a_model_without_such_weights(recsys, ranker):
-    code, out, err = recsys("explain", "--ranker", ranker, "--user", "u1", "--people")
-    assert code == 2 and out == "" and err.count("\n") == 1
-    assert "the scores of ease are no sum over sets of users of an item" in err
-
-
 def test_the_file_holds_an_ordinary_ranker(ranker):
     assert load_ranker(ranker).name == "ease"
 
@@ -401,17 +305,6 @@ def test_csv_cells_that_a_spreadsheet_would_run_get_an_apostrophe(recsys, ranker
     assert code == 0 and out.splitlines()[0] == "user_id,rank,item_id,title,score"
     code, _, _ = recsys("recommend", "--ranker", ranker, "--user", "u1", "--out", tmp_path / "out.json")
     assert code == 0 and json.loads((tmp_path / "out.json").read_text())[0]["rank"] == 1
-
-
-def test_files_say_which_lists_are_of_popular_items(recsys, tmp_path):
-    (tmp_path / "r.csv").write_text("user_id,item_id,time\na,x,1\na,y,2\nb,x,5\nb,z,6\nc,x,1\n")
-    model = tmp_path / "m"
-    recsys("fit", "--interactions", tmp_path / "r.csv", "--model", "msdw", "--out", model)
-    asked = ("recommend", "--ranker", model, "--all", "-n", "2", "--as-of", "3")
-    recsys(*asked, "--out", tmp_path / "o.csv")
-    found = pd.read_csv(tmp_path / "o.csv")
-    assert set(found.user_id[found.source == "popular"]) == {"b"}  # nothing before 3
-    assert set(found.user_id[found.source == "model"]) == {"a", "c"}
 
 
 def read_csv(path):

@@ -1,4 +1,4 @@
-"""Lists as shops need them, by command: the same as from Python."""
+"""Lists by command: the same as from Python."""
 
 import json
 
@@ -29,11 +29,6 @@ def lists(path, tmp_path, *options):
 @pytest.mark.parametrize(
     ("options", "given"),
     [
-        (["--pin", "m0005,m0009"], {"pinned": ["m0005", "m0009"]}),
-        (["--boost", "m0005=4", "--boost", "m0009=0.1"], {"boosts": {"m0005": 4.0, "m0009": 0.1}}),
-        (["--at-most", "genres=2"], {"at_most": {"genres": 2}}),
-        (["--protected", "genres=War", "--protected", "year=..1990", "--fair-p", "0.7", "--fair-alpha", "0.2"],
-         {"fair": {"protected": {"genres": "War", "year": (None, 1990)}, "p": 0.7, "alpha": 0.2}}),
         (["--filter", "year=1960..1985", "--filter", "genres=Drama,War"],
          {"filters": {"year": (1960, 1985), "genres": ["Drama", "War"]}}),
         (["--filter", "year=1980.."], {"filters": {"year": (1980, None)}}),
@@ -44,35 +39,6 @@ def test_options_are_those_of_python(model, path, tmp_path, options, given):
     assert (
         lists(path, tmp_path, *options) == model.recommend("u0001", why=False, **given)["item"].tolist()
     )
-
-
-def test_lists_with_too_few_of_a_protected_group_are_noted(path, tmp_path, capfd):
-    title = str(recsys.load_dataset("sample").item_features["title"].iloc[7])
-    lists(path, tmp_path, "--protected", f"title={title}", "--fair-p", "0.9")
-    assert "note: 1 list has fewer items of the protected group than asked for" in capfd.readouterr().err
-    lists(path, tmp_path, "--protected", "genres=War")
-    assert "protected" not in capfd.readouterr().err
-    everyone = [
-        "recommend",
-        "--ranker",
-        path,
-        "--all",
-        "--protected",
-        f"title={title}",
-        "--fair-p",
-        "0.9",
-    ]
-    assert cli.call([*everyone, "--out", f"{tmp_path / 'top'}/"]) == 0
-    users = len(recsys.load_dataset("sample").user_ids)
-    unfair = capfd.readouterr().err
-    assert f"note: {users} lists have fewer items of the protected group" in unfair
-    for wrong, says in (
-        (["--fair-p", "0.7"], "name it by --protected"), (["--fair-alpha", "0.2"], "name it by --protected"),
-        (["--protected", "genres"], "--protected"),
-    ):  # fmt: skip
-        assert cli.call(["recommend", "--ranker", path, "--user", "u0001", *wrong]) == 2
-        said = capfd.readouterr().err
-        assert says in said and "--filter" not in said and len(said.splitlines()) == 1
 
 
 def test_ids_of_any_number_come_from_a_file(model, path, tmp_path):
@@ -98,8 +64,6 @@ def test_scores_and_similar_users(model, path, capfd):
 @pytest.mark.parametrize(
     "command",
     [
-        ["recommend", "--user", "u0001", "--boost", "m0005"], ["recommend", "--user", "u0001", "--boost", "m0005=x"],
-        ["recommend", "--user", "u0001", "--at-most", "brand=2"], ["recommend", "--user", "u0001", "--pin", "nope"],
         ["recommend", "--user", "u0001", "--filter", "year"], ["recommend", "--user", "u0001", "--items", "@nofile"],
         ["similar"], ["similar", "--user", "u0001", "--items", "m0001"], ["similar", "--user", "nobody"],
         ["predict", "--items", "m0001"], ["predict", "--user", "u0001", "--items", "nope"],

@@ -58,7 +58,7 @@ def test_lists_of_many_users_are_written_a_block_at_a_time(recsys, ratings, monk
         assert recsys("recommend", "--ranker", "m", "--all", "-n", 3, "--out", name)[0] == 0
         whole[name] = Path(name).read_bytes()
     assert pq.ParquetFile("a.parquet").num_row_groups == 1
-    monkeypatch.setattr("recsys.recommender.lists.USERS", 5)
+    monkeypatch.setattr("recsys.recommender.lists.BLOCK", 5)
     for name in ("a.parquet", "a.csv", "a.json"):
         assert recsys("recommend", "--ranker", "m", "--all", "-n", 3, "--out", f"b-{name}")[0] == 0
         if name != "a.parquet":
@@ -72,7 +72,7 @@ def test_lists_of_many_users_are_written_a_block_at_a_time(recsys, ratings, monk
 
 def test_a_list_that_fails_half_way_leaves_no_file(recsys, ratings, monkeypatch):  # noqa: F811
     assert recsys("fit", "--model", "ease", "--interactions", ratings, "--out", "m", "--quiet")[0] == 0
-    monkeypatch.setattr("recsys.recommender.lists.USERS", 5)
+    monkeypatch.setattr("recsys.recommender.lists.BLOCK", 5)
     real, calls = EASE.recommend, []
 
     def failing(self, *args, **kwargs):

@@ -18,7 +18,6 @@ from recsys.datasets.categorical import load_table
 from recsys.embeddings import embeddings
 from recsys.evaluation import compare, evaluate
 from recsys.explain import (
-    changes,
     item_attributes,
     item_rule,
     learn_rule,
@@ -26,6 +25,7 @@ from recsys.explain import (
     search_rule,
     signed_weights,
     taste_rule,
+    what_if,
 )
 from recsys.fm import FactorizationMachineRegressor
 from recsys.kernel_machines import GRAM, KOMD
@@ -76,7 +76,7 @@ RETURNED = {
     "report": lambda: evaluate(DATA, {"p": make_ranker("popularity")}, folds=2, keep_lists=5),
     "comparison": lambda: compare(np.arange(20.0), np.arange(20.0)[::-1].copy()),
     "reasons": lambda: reasons(ranker(), 3, R[3], 1),
-    "changes": lambda: changes(ranker(), 3, R[3], 1),
+    "what if": lambda: what_if(ranker(), 3, R[3], 1),
     "item attributes": lambda: TASTE[0],
     "rule of other people": lambda: first(item_rule(R, R[u].indices, k) for u in range(50) for k in range(30)),
     "rule searched": lambda: found_rule(search_rule),

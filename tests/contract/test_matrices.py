@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from recsys import InputError, list_rankers, make_ranker
 from recsys.data import Interactions
 from recsys.evaluation import metrics
-from recsys.explain import changes, item_rule, reasons
+from recsys.explain import item_rule, reasons, what_if
 from recsys.reranking import overlap, rerank, similar
 from recsys.utils.validation import clean_matrix, take_columns
 
@@ -398,7 +398,7 @@ def test_what_needs_the_histories_refuses_them(kind, liked):
     with pytest.raises(InputError, match="row has broken index arrays"):
         reasons(ranker, 3, BREAKERS[kind](liked[3]), 1)
     with pytest.raises(InputError, match="row has broken index arrays"):
-        changes(ranker, 3, BREAKERS[kind](liked[3]), 1)
+        what_if(ranker, 3, BREAKERS[kind](liked[3]), 1)
 
 
 def test_columns_are_those_of_the_whole_matrix(liked):

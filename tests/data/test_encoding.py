@@ -9,7 +9,7 @@ from recsys import InputError
 from recsys.data import Interactions
 from recsys.data.encoding import encode_column, encode_table, ranges
 from recsys.datasets import load_dataset
-from recsys.explain.rules.item_attributes import item_attributes
+from recsys.explain import item_attributes
 from recsys.fm import PairEncoder
 from tests.reference import encoders
 

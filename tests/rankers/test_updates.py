@@ -7,7 +7,7 @@ import pytest
 
 from recsys import InputError, list_rankers, make_ranker
 from recsys.data import split
-from recsys.embeddings import ItemIndex, embeddings, export_embeddings
+from recsys.embeddings import embeddings, export_embeddings
 from recsys.evaluation import evaluate
 from recsys.tuning import training_part, tunable, tune
 
@@ -68,16 +68,6 @@ def test_vectors_are_exported(tmp_path):
         export_embeddings(tmp_path / "v.txt", ids, vectors)
     with pytest.raises(InputError, match="3 ids for 2"):
         export_embeddings(tmp_path / "v.npy", ids, vectors[:2])
-
-
-def test_the_index_finds_the_largest_products():
-    pytest.importorskip("usearch")
-    rng = np.random.default_rng(0)
-    items, users = rng.normal(size=(3000, 16)).astype(np.float32), rng.normal(size=(50, 16)).astype(np.float32)  # fmt: skip
-    ids, products = ItemIndex(items).search(users, 10)
-    exact = np.argsort(-(users @ items.T), axis=1)[:, :10]
-    recall = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(ids, exact, strict=True)])
-    assert recall > 0.97 and (np.diff(products, axis=1) <= 0).all()
 
 
 def test_tuning_never_reads_the_test_half(planted):

@@ -2,13 +2,10 @@
 
 import json
 
-import numpy as np
-import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-import recsys
-from recsys import InputError, Interactions, Recommender, list_rankers, make_ranker
+from recsys import InputError, Recommender, list_rankers, make_ranker
 from recsys.cli import call
 from recsys.rankers import fit_package
 from tests.contract.test_rankers import FAST
@@ -54,7 +51,7 @@ def test_the_sentence_of_a_liked_item_does_not_name_it_alone(model):
     assert liked <= set(found["item"])
 
 
-def test_histories_files_and_moments_list_liked_items_too(model, tmp_path):
+def test_histories_and_files_list_liked_items_too(model, tmp_path):
     history = [7, 9, 12]
     found = model.recommend_history(history, n=99, filter_liked=False)
     assert set(history) <= set(found["item"]) and len(found) == 25
@@ -64,8 +61,6 @@ def test_histories_files_and_moments_list_liked_items_too(model, tmp_path):
     model.recommend_all(tmp_path / "top.parquet", n=99, filter_liked=False)
     file = pq.read_table(tmp_path / "top.parquet")
     assert file["item"].to_pylist() == table["item"].tolist()
-    day = ROWS.ts.iloc[150]
-    assert len(model.recommend(117, n=99, as_of=day, filter_liked=False)) == 25
     varied = model.recommend(117, n=25, diversity=0.5, dislikes=[8], filter_liked=False)
     assert sorted(varied["item"]) == [k for k in range(7, 32) if k != 8]
     only = model.recommend(117, n=99, items=history, filter_liked=False)
@@ -102,23 +97,3 @@ def test_a_column_says_which_scores_are_counts_of_users(model, tmp_path):
     assert model.recommend_history([], n=2)["source"].tolist() == ["popular"] * 2
 
 
-@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
-def test_users_without_likes_have_scores_of_another_kind_too(kind, tmp_path):
-    model = Recommender("ease").fit(data_of(kind))
-    model.forget(117)
-    table = model.recommend_all(n=3)
-    column = table["source"].to_pylist() if kind == "pyarrow" else table["source"].to_list()
-    users = table["user"].to_pylist() if kind == "pyarrow" else table["user"].to_list()
-    assert {u for u, source in zip(users, column, strict=True) if source == "popular"} == {117}
-    assert set(column) == {"model", "popular"}
-    model.recommend_all(tmp_path / "top.parquet", n=3)
-    assert pq.read_table(tmp_path / "top.parquet")["source"].to_pylist() == column
-
-
-def test_users_of_the_data_without_any_new_like_are_as_of_a_moment_popular_ones():
-    rows = pd.DataFrame({"user": list("aabb"), "item": list("xyxz"), "time": [1, 2, 8, 9]})
-    model = Recommender("ease").fit(Interactions.from_frame(rows))
-    found = model.recommend(["a", "b"], as_of=5, n=1)
-    assert found["source"].tolist() == ["model", "popular"]
-    assert np.isfinite(found["score"]).all()
-    assert "source" not in recsys.Recommender("ease").fit(rows).recommend(["a", "b"])

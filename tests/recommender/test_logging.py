@@ -54,7 +54,7 @@ def test_a_fit_and_an_update_are_told_to_logging(caplog):
     texts = [text for *_, text in told]
     assert any("repeated pair" in text for text in texts)
     assert any(text.startswith("fitted Recommender: slim on 3 users, 3 items, 6 ") for text in texts)
-    assert any(text.startswith("fitting again on everything: slim has no exact") for text in texts)
+    assert any(text.startswith("fitted Recommender: slim on 4 users, 3 items, 7 ") for text in texts)
 
 
 def run(code):

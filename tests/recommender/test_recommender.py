@@ -150,7 +150,7 @@ def test_filters_are_those_of_a_loop(seed, model):
     liked = set(ROWS[ROWS.user_id == 117].item_id)
     filters = {"year": (low, high), "genres": wanted}
     if not expected:
-        with pytest.raises(InputError, match="no item passes items, exclude, filters; widen them"):
+        with pytest.raises(InputError, match="no item passes the filters"):
             model.recommend(117, items=some, exclude=out, filters=filters)
         return
     found = model.recommend(117, n=99, items=some, exclude=out, filters=filters)
@@ -202,22 +202,22 @@ def test_a_history_is_folded_in_and_dislikes_are_kept_away(model):
         model.recommend_history([7, 7])
 
 
-@pytest.mark.parametrize("ending", [".parquet", ".csv", ".json", None])
+@pytest.mark.parametrize("ending", [".parquet", ".csv", None])
 def test_the_lists_of_all_users(model, tmp_path, ending, monkeypatch):
-    monkeypatch.setattr("recsys.recommender.lists.USERS", 7)
+    monkeypatch.setattr("recsys.recommender.lists.BLOCK", 7)
     want = model.recommend(model.user_ids, n=3, why=False)
     if ending is None:
         found = model.recommend_all(n=3)
     else:
         path = model.recommend_all(tmp_path / f"top{ending}", n=3)
-        read = {".parquet": pd.read_parquet, ".csv": pd.read_csv, ".json": pd.read_json}[ending]
+        read = {".parquet": pd.read_parquet, ".csv": pd.read_csv}[ending]
         found = read(path)
     assert found["item"].tolist() == want["item"].tolist()
     assert found["user"].tolist() == want["user"].tolist() and list(found.columns) == list(want.columns)
     np.testing.assert_allclose(found["score"], want["score"], rtol=1e-8)
     if ending == ".parquet":
         assert found.dtypes["user"] == found.dtypes["item"] == np.int64
-    with pytest.raises(InputError, match="the ending must be .parquet, .json, .jsonl or .csv"):
+    with pytest.raises(InputError, match="the ending must be .parquet or .csv"):
         model.recommend_all(tmp_path / "top.xlsx")
 
 
@@ -233,7 +233,8 @@ def test_what_is_said_equals_counts(model):
         rest = [user for user in liked if user != 117 and not named <= liked[user]]
         assert (hits, support) == (sum(item in liked[u] for u in holds), len(holds))
         assert (others_hits, others) == (sum(item in liked[u] for u in rest), len(rest))
-        assert f"{support} other" in sentence and f"{hits} like" in sentence.replace("likes", "like")
+        count = f"All {support}" if hits == support else f"{hits} of the {support}"
+        assert sentence.startswith(f"{count} other users")
     item_asked = int(model.recommend(117, n=5)["item"].iloc[4])
     why = model.explain(117, item_asked)
     table = why.frame()
@@ -249,13 +250,12 @@ def test_notebooks_are_shown_text_only():
     items = ITEMS.assign(title="<script>alert(1)</script>")
     data = Interactions.from_frame(ROWS, time="ts", items=items)
     model = Recommender("ease").fit(data)
-    for shown in (model.explain(117, 8), model.rules(117), model):
-        html = shown._repr_html_()
-        assert "<script" not in html and html.startswith("<p>")
+    html = model.explain(117, 8)._repr_html_()
+    assert "<script" not in html and html.startswith("<p>")
     assert "&lt;script&gt;" in model.explain(117, 8)._repr_html_()
 
 
-UPDATED = ("ease:keep_inverse=true", "cf-komd:kernel=md,degree=2", "msdw", "ease", "als:iterations=3")
+UPDATED = ("cf-komd:kernel=md,degree=2", "msdw", "ease", "als:iterations=3")
 
 
 @pytest.mark.parametrize("spec", UPDATED)
@@ -282,21 +282,6 @@ def test_an_update_is_a_refit(spec):
     assert repr(model).endswith(f" on 41 users, 26 items, {len(PAIRS) + 2} interactions>")
 
 
-@pytest.mark.parametrize("spec", ["msdw", "ease", "slist"])
-def test_a_forgotten_user_left_nothing(spec):
-    model = Recommender(spec).fit(data_of())
-    model.forget(117)
-    without = Recommender(spec).fit(data_of(rows=ROWS[ROWS.user_id != 117]))
-    k = model.user_ids.tolist().index(117)
-    assert model.package.user_items[k].nnz == 0
-    assert model.recommend(117)["why"].str.endswith("people like it.").all()
-    for user in (100, 130):
-        mine, theirs = (m.recommend(user, n=99, why=False).set_index("item") for m in (model, without))
-        np.testing.assert_allclose(mine["score"], theirs["score"][mine.index], atol=1e-5)
-    with pytest.raises(InputError, match="unknown user id 3"):
-        model.forget([3])
-
-
 def test_a_lower_rating_takes_a_like_back():
     rated = ROWS.assign(stars=5.0)
     data = Interactions.from_frame(rated, time="ts", rating="stars", min_rating=4)
@@ -312,13 +297,26 @@ def test_a_lower_rating_takes_a_like_back():
     assert 999 not in model.user_ids.tolist()  # who only rated low likes nothing
 
 
+@pytest.mark.parametrize("spec", ["msdw", "ease", "slist"])
+def test_a_removed_user_left_nothing(spec):
+    model = Recommender(spec).fit(data_of())
+    model.update(remove=pd.DataFrame({"user_id": [117]}))
+    without = Recommender(spec).fit(data_of(rows=ROWS[ROWS.user_id != 117]))
+    assert 117 not in model.user_ids.tolist()
+    for user in (100, 130):
+        mine, theirs = (m.recommend(user, n=99, why=False).set_index("item") for m in (model, without))
+        np.testing.assert_allclose(mine["score"], theirs["score"][mine.index], atol=1e-5)
+    with pytest.raises(InputError, match="remove needs a column 'user_id', or 'item_id', or both"):
+        model.update(remove=pd.DataFrame({"who": [100]}))
+
+
 def test_rows_without_a_time_are_refused_where_times_are_known(model):
     copied = Recommender("ease").fit(data_of())
     for rows, told in (
         (ROWS.drop(columns="ts"), "give each new row one in the column 'ts'"),
         (Interactions.from_ids([117], [7]), "give each new row one in the column 'ts'"),
-        (ROWS.assign(ts=np.arange(len(ROWS), dtype=float)), "the times of these data are dates"),
-        (ROWS.assign(user_id="x"), "user id 'x': the ids of these data are integers"),
+        (ROWS.assign(ts=np.arange(len(ROWS), dtype=float)), "in another unit than the model"),
+        (ROWS.assign(user_id="x"), "user id 'x': the ids of this model are integers"),
     ):
         before = repr(copied)
         with pytest.raises(InputError, match=told):
@@ -342,13 +340,6 @@ def test_a_model_is_named_by_text_or_a_ranker_and_fitted_on_a_copy():
     with pytest.raises(NotFittedError, match="not fitted yet"):
         Recommender("ease").recommend(1)
     assert repr(Recommender("ease")) == "Recommender('ease')"
-
-
-def test_as_of_a_day(model):
-    day = ROWS.ts.iloc[150]
-    found = model.recommend(117, n=99, as_of=day.isoformat())
-    before = set(ROWS[(ROWS.user_id == 117) & (ROWS.ts < day)].item_id)
-    assert set(found["item"]) == set(ITEMS.item_id) - before
 
 
 def test_every_rating_counts_is_said_so():

@@ -33,30 +33,3 @@ def best(X, weights, most_clauses, most_literals, cost=0.0):
             top = max(top, float(weights[inside].sum()) - cost * size)
     return top
 
-
-def relaxed(holds, weights, most, cost, lam, rho, low, high, states):
-    """Return the bound of `recsys.explain.rules.relaxed` from its formula; `holds` is (clauses, rows).
-
-    Of rules that pay between low and high, pay for the rows of state 1 and cover none of state 2.
-    """
-    positive = weights > 0
-    paid = -weights[states == 1].sum()
-    values = []
-    for inside in holds:
-        open_ = inside & ~positive & (states == 0)
-        if (inside & ~positive & (states == 2)).any() or -weights[open_].sum() > high - paid + 1e-9:
-            continue
-        values.append(lam[inside & positive].sum() + rho * weights[open_].sum() / most - cost)
-    largest = sorted((max(v, 0.0) for v in values), reverse=True)[:most]
-    left = weights[positive].sum() - lam[positive].sum()
-    return left - (1 - rho) * max(low, paid) - rho * paid + sum(largest)
-
-
-def tail(odds, covers, drawn, hits):
-    """Return the chance of at least so many covered, over all sets of so many items, by their odds."""
-    every = wanted = 0.0
-    for some in combinations(range(len(odds)), drawn):
-        weight = float(np.prod([odds[k] for k in some]))
-        every += weight
-        wanted += weight * (sum(bool(covers[k]) for k in some) >= hits)
-    return wanted / every

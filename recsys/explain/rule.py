@@ -21,10 +21,10 @@ class Rule:
     Attributes
     ----------
     clauses : tuple of tuples of int
-        Features of each conjunction, sorted. No clause makes every vector false, an empty
-        clause every vector true.
+        The features of each conjunction, sorted. Without clauses the rule is never true; an empty
+        clause is always true.
     names : tuple of str
-        Of the features; x0, x1, … where there are none.
+        Of the features; x0, x1, … without.
 
     Examples
     --------
@@ -33,8 +33,6 @@ class Rule:
     (a ∧ b) ∨ c
     >>> rule.covers([[1, 1, 0], [1, 0, 0], [0, 0, 1]])
     array([ True, False,  True])
-    >>> Rule(((0, 1),)).implies(rule), rule.literals
-    (True, 3)
     """
 
     clauses: tuple[tuple[int, ...], ...]
@@ -46,22 +44,7 @@ class Rule:
         return sum(map(len, self.clauses))
 
     def covers(self, X: ArrayLike) -> NDArray[np.bool_]:
-        """Return for each row of X whether the rule holds.
-
-        Parameters
-        ----------
-        X : (rows, features) array or sparse matrix
-            An entry above 0 is true.
-
-        Returns
-        -------
-        (rows,) bool
-
-        Raises
-        ------
-        InputError
-            If X has too few columns.
-        """
+        """Return for each row of an array or sparse matrix whether the rule is true; above 0 is true."""
         rows = binary_rows(X, "X")
         out = np.zeros(rows.shape[0], dtype=bool)
         for clause in self.clauses:
@@ -71,23 +54,22 @@ class Rule:
         return out
 
     def implies(self, other: Rule) -> bool:
-        """Return whether every vector of this rule is one of the other's."""
+        """Return whether the other rule is true wherever this one is."""
         return all(any(set(b) <= set(a) for b in other.clauses) for a in self.clauses)
 
     def __str__(self) -> str:
-        """Return the rule with the features' names."""
         if not self.clauses:
             return "never"
         parts = []
         for clause in self.clauses:
             text = " ∧ ".join(self.names[k] if self.names else f"x{k}" for k in clause)
-            many = len(clause) > 1 and len(self.clauses) > 1
-            parts.append(f"({text})" if many else text or "always")
+            brackets = len(clause) > 1 and len(self.clauses) > 1
+            parts.append(f"({text})" if brackets else text or "always")
         return " ∨ ".join(parts)
 
 
 def tidy(clauses: Iterable[Iterable[int]], names: Sequence[str] = ()) -> Rule:
-    """Return the rule of these clauses without those that another one contains."""
+    """Return the rule of these clauses without those that contain another one."""
     sets = sorted({frozenset(map(int, clause)) for clause in clauses}, key=lambda c: (len(c), sorted(c)))
     kept: list[frozenset[int]] = []
     for clause in sets:
@@ -97,23 +79,14 @@ def tidy(clauses: Iterable[Iterable[int]], names: Sequence[str] = ()) -> Rule:
 
 
 def signed_weights(machine: Any, rows: int) -> NDArray[np.float64]:
-    """Return yᵢαᵢ of a fitted machine for each training row, those of each class summing to ±1.
+    """Return yᵢαᵢ of a fitted machine for each training row; those of each class sum to ±1.
 
     Parameters
     ----------
     machine : KOMD, an MKL machine, or scikit-learn's SVC
         Fitted for two classes.
     rows : int
-        Of the training data.
-
-    Returns
-    -------
-    (rows,) float64
-
-    Raises
-    ------
-    InputError
-        If the machine has no such weights, or they are of another number of rows.
+        Number of rows of the training data.
 
     Examples
     --------
@@ -128,20 +101,15 @@ def signed_weights(machine: Any, rows: int) -> NDArray[np.float64]:
     if hasattr(machine, "dual_"):
         signed = np.array(machine.dual_, dtype=np.float64)
     elif hasattr(machine, "dual_coef_") and hasattr(machine, "support_"):
-        coefficients = np.asarray(machine.dual_coef_)
-        if coefficients.shape[0] != 1:
-            raise InputError("a rule is read from a machine of two classes")
-        signed = np.zeros(rows)
-        if len(machine.support_) and machine.support_.max() >= rows:
-            raise InputError(f"the machine was fitted on more than the {rows} rows given")
-        signed[machine.support_] = coefficients[0]
+        signed = np.zeros(max(rows, int(machine.support_.max(initial=-1)) + 1))
+        signed[machine.support_] = np.asarray(machine.dual_coef_)[0]
     else:
         raise InputError(
             f"{type(machine).__name__} has no weights on its training rows; "
             "fit KOMD, an MKL machine or SVC"
         )
     if signed.shape != (rows,):
-        raise InputError(f"the machine was fitted on {len(signed)} rows, and {rows} are given")
+        raise InputError(f"the machine was not fitted on {rows} rows")
     return balanced(signed)
 
 
@@ -152,60 +120,30 @@ def balanced(signed: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def rule_weight(rule: Rule, X: ArrayLike, signed: ArrayLike) -> float:
-    """Return Σ yᵢαᵢ over the rows that the rule covers: (7.1) up to the constant 1/q.
+    """Return Σ yᵢαᵢ over the rows that the rule covers: eq. 7.1 of Polato's thesis up to 1/q.
 
-    At most 1 for weights of `signed_weights`, which a rule reaches that covers every
-    positive support vector and no negative one.
+    With `signed_weights` it is at most 1, reached by a rule that covers every positive support vector
+    and no negative one.
 
-    Raises
-    ------
-    InputError
-        If X has too few columns, or another number of rows than `signed`.
-
-    Notes
-    -----
-    Source: Polato's thesis, 7.1.
-
-    Examples
-    --------
     >>> rule_weight(Rule(((0,),)), [[1, 0], [1, 1], [0, 1]], [0.75, 0.25, -1.0])
     1.0
     """
-    held, weights = rule.covers(X), real_array("signed", signed, 1)
-    if len(weights) != len(held):
-        raise InputError(f"X has {len(held)} rows and signed {len(weights)} entries; they must agree")
-    return float(weights[held].sum())
+    covered, weights = rule.covers(X), real_array("signed", signed, 1)
+    if weights.shape != covered.shape:
+        raise InputError(f"X has {len(covered)} rows and signed has shape {weights.shape}")
+    return float(weights[covered].sum())
 
 
 def agreement(rule: Rule, X: ArrayLike, positive: ArrayLike) -> float:
-    """Return the share of rows where the rule holds just where `positive` is true.
+    """Return the share of rows where the rule is true just where `positive` is.
 
-    With the labels this is the rule's accuracy, with a machine's decisions its fidelity (7.3.1).
+    With the labels it is the rule's accuracy, with a machine's decisions its fidelity (Polato's thesis,
+    7.3.1).
 
-    Parameters
-    ----------
-    rule : Rule
-    X : (rows, features) array or sparse matrix
-    positive : (rows,) bool
-
-    Returns
-    -------
-    float
-        Of 0 to 1.
-
-    Raises
-    ------
-    InputError
-        If X has too few columns, or another number of rows than `positive`.
-
-    Examples
-    --------
     >>> agreement(Rule(((0,),)), [[1, 0], [1, 1], [0, 1], [0, 0]], [True, True, True, False])
     0.75
     """
-    held, wanted = rule.covers(X), real_array("positive", positive, 1) != 0
-    if len(wanted) != len(held) or not len(held):
-        raise InputError(
-            f"X has {len(held)} rows and positive {len(wanted)}; as many are needed, and one"
-        )
-    return float(np.mean(held == wanted))
+    covered, expected = rule.covers(X), real_array("positive", positive, 1) != 0
+    if expected.shape != covered.shape or not len(covered):
+        raise InputError(f"X has {len(covered)} rows and positive has shape {expected.shape}")
+    return float(np.mean(covered == expected))
