@@ -307,7 +307,7 @@ class _Job:
                 return _measured(task)
 
         for k, n, found in run_tasks(here if jobs == 1 else _measured, tasks(), jobs):
-            done += share * self.seconds[k]
+            done = min(float(self.total), done + share * self.seconds[k])
             label = self.named[k].label
             if jobs > 1:
                 listener(f"{label}, fold {n + 1}", done, self.total)

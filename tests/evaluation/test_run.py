@@ -318,6 +318,21 @@ def test_processes_measure_what_one_does(planted):
         assert shares == sorted(shares) and shares[-1] == 1 and len(heard) == 13
 
 
+@pytest.mark.slow
+def test_a_cluster_of_dask_measures_what_one_process_does(planted):
+    distributed = pytest.importorskip("distributed")
+    import joblib
+
+    asked = {"models": ["popularity", "ease"], "folds": 2, "metrics": ["auc", "coverage@5"]}
+    one = evaluate(planted, n_jobs=1, **asked)
+    with (
+        distributed.Client(n_workers=2, threads_per_worker=1, dashboard_address=None),
+        joblib.parallel_config(backend="dask"),
+    ):
+        two = evaluate(planted, n_jobs=2, **asked)
+    np.testing.assert_allclose(two.values.to_numpy(), one.values.to_numpy(), rtol=1e-6)
+
+
 class Dies(Plain):
     """A model that ends its process."""
 
