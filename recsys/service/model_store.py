@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import threading
 import time
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,15 +44,17 @@ class ServedModel:
 
     def __init__(self, package: ModelPackage, state: FileState) -> None:
         self.package, self.state = package, state
-        self.passing = lru_cache(64)(self._passing)
+        # Not a method of this object, which the cache would keep alive.
+        self.passing = lru_cache(64)(partial(_passing, package.item_features))
 
-    def _passing(self, filters: str) -> NDArray[np.bool_]:
-        """Return which items pass filters by attribute, given as JSON so that they can be cached."""
-        conditions = {
-            column: (value.get("min"), value.get("max")) if isinstance(value, dict) else value
-            for column, value in json.loads(filters).items()
-        }
-        return passing(self.package.item_features, conditions)
+
+def _passing(item_features: Any, filters: str) -> NDArray[np.bool_]:
+    """Return which items pass filters by attribute, given as JSON so that they can be cached."""
+    conditions = {
+        column: (value.get("min"), value.get("max")) if isinstance(value, dict) else value
+        for column, value in json.loads(filters).items()
+    }
+    return passing(item_features, conditions)
 
 
 def load(path: str | Path, mapped: bool = False) -> ServedModel:
@@ -97,6 +100,7 @@ class ModelStore:
                     return
                 self.current = load(self.path, self.mapped)
                 self.reloads += 1
+                gc.collect()  # the old model, before another one is read
             self.error = None
         except Exception as error:
             kind = "" if isinstance(error, InputError) else f"{type(error).__name__}: "
