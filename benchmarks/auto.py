@@ -157,9 +157,7 @@ def _work(wire: Connection, setting: str, peer: str, spec: str, trials: int, fol
             )  # fmt: skip
             wire.send(("tuned", (best.spec, best.value)))
             spec = best.spec
-        report = evaluate(
-            data, spec, protocol=protocol, metrics=METRICS, only_folds=folds, n_jobs=1
-        )
+        report = evaluate(data, spec, protocol=protocol, metrics=METRICS, only_folds=folds, n_jobs=1)
         result = report.results[0]
         means = {metric: figure.mean for metric, figure in result.metrics.items()}
         values = {metric: report.values[result.model, metric].to_numpy() for metric in METRICS}

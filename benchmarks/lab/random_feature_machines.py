@@ -50,9 +50,7 @@ from recsys.random_features import (
     RandomMaclaurin,
     SignedCirculantMap,
     SparseRandomKernelMap,
-    SparseRandomMaclaurin,
     SubsampledRandomKernelMap,
-    SubsampledRandomMaclaurin,
     TensorSketch,
 )
 
@@ -370,8 +368,12 @@ def sparse_maps(p: float, k: int) -> dict[str, dict[str, Callable[..., Any]]]:
             "SubRK": lambda D, s: SubsampledRandomKernelMap(2, D, subset=k, random_state=s),
         },
         "polynomial 2": {
-            "SparseRM": lambda D, s: SparseRandomMaclaurin(2, D, sparsity=p, random_state=s),
-            "SubRM": lambda D, s: SubsampledRandomMaclaurin(2, D, subset=k, random_state=s),
+            "SparseRM": lambda D, s: RandomKernelMap(
+                "polynomial", 2, D, sampling="sparse", sparsity=p, random_state=s
+            ),
+            "SubRM": lambda D, s: RandomKernelMap(
+                "polynomial", 2, D, sampling="subsampled", subset=k, random_state=s
+            ),
         },
     }
 

@@ -30,9 +30,7 @@ Protocol = Annotated[
 ]
 Test = Annotated[
     Path | None,
-    typer.Option(
-        "--test", help="What is tested, all else trains: a table."
-    ),
+    typer.Option("--test", help="What is tested, all else trains: a table."),
 ]
 
 

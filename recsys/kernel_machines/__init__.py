@@ -3,7 +3,6 @@
 from recsys.kernel_machines.komd import KOMD
 from recsys.kernel_machines.mkl import GRAM, RMKL, AverageMKL, EasyMKL
 from recsys.kernel_machines.selection import Selected, radius_margin_ratio, select_by_ratio
-from recsys.kernel_machines.soft_margin import SoftMarginSVM
 
 __all__ = [
     "GRAM",
@@ -12,7 +11,6 @@ __all__ = [
     "AverageMKL",
     "EasyMKL",
     "Selected",
-    "SoftMarginSVM",
     "radius_margin_ratio",
     "select_by_ratio",
 ]

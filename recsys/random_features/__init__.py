@@ -1,15 +1,12 @@
 """Random feature maps: itemset and polynomial kernels for linear models."""
 
-from recsys.random_features.bounds import components_for
 from recsys.random_features.itemsets import CountableItemsetMap, ItemsetMap
 from recsys.random_features.kernel_maps import (
     RandomKernelMap,
     RandomMaclaurin,
     SignedCirculantMap,
     SparseRandomKernelMap,
-    SparseRandomMaclaurin,
     SubsampledRandomKernelMap,
-    SubsampledRandomMaclaurin,
     TensorSketch,
     scaled_feature_copies,
 )
@@ -23,10 +20,7 @@ __all__ = [
     "RandomMaclaurin",
     "SignedCirculantMap",
     "SparseRandomKernelMap",
-    "SparseRandomMaclaurin",
     "SubsampledRandomKernelMap",
-    "SubsampledRandomMaclaurin",
     "TensorSketch",
-    "components_for",
     "scaled_feature_copies",
 ]

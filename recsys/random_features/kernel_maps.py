@@ -363,26 +363,6 @@ def RandomMaclaurin(
     return RandomKernelMap("polynomial", degree, n_components, coef=coef, random_state=random_state)
 
 
-def SparseRandomMaclaurin(
-    degree: int = 2, n_components: int = 100, sparsity: float = 0.9, random_state: Any = 0
-) -> RandomKernelMap:
-    """Make the `RandomKernelMap` of the polynomial kernel with sampling "sparse" (SparseRM)."""
-    return RandomKernelMap(
-        "polynomial", degree, n_components, sampling="sparse", sparsity=sparsity,
-        random_state=random_state,
-    )  # fmt: skip
-
-
-def SubsampledRandomMaclaurin(
-    degree: int = 2, n_components: int = 100, subset: int = 10, random_state: Any = 0
-) -> RandomKernelMap:
-    """Make the `RandomKernelMap` of the polynomial kernel with sampling "subsampled" (SubRM)."""
-    return RandomKernelMap(
-        "polynomial", degree, n_components, sampling="subsampled", subset=subset,
-        random_state=random_state,
-    )  # fmt: skip
-
-
 def TensorSketch(
     degree: int = 2, n_components: int = 100, coef: float = 0.0, random_state: Any = 0
 ) -> RandomKernelMap:

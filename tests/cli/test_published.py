@@ -82,7 +82,10 @@ def test_a_search_knows_the_training_half_alone(recsys, split):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("--interactions", "train.csv", "--protocol", "published"), "has no test half: give it with --test"),
+        (
+            ("--interactions", "train.csv", "--protocol", "published"),
+            "has no test half: give it with --test",
+        ),
         (
             ("--interactions", "train.csv", "--test", "test.csv", "--protocol", "temporal"),
             "protocol 'temporal' divides the data, and a test half says what is tested",

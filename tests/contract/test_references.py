@@ -58,6 +58,7 @@ def test_metrics(name, monkeypatch):
     train, test = (part == 0) * 1.0, (part == 1) * 1.0
     cuts = (1, 3, 10) if METRICS.get(name).cutoff else (0,)
     asked = [parse_metric(f"{name}@{k}" if k else name) for k in cuts]
+
     class Fitted:
         def fit(self, likes):
             pass
@@ -81,7 +82,13 @@ def test_protocols(name, data, seed, folds):
     protocol, twin = find_protocol(name), registry.PROTOCOLS.get(name)
     folds = min(max(folds, 2) if protocol.grouped else folds, protocol.most_folds(data))
     without = name == "published" and data.held_out is None
-    if protocol.times == "needed" and data.time is None or protocol.grouped and data.n_users < 2 or without:
+    if (
+        protocol.times == "needed"
+        and data.time is None
+        or protocol.grouped
+        and data.n_users < 2
+        or without
+    ):
         with pytest.raises(InputError, match="needs times|no test half|folds must be"):
             split(data, name, folds=folds, seed=seed)
         return

@@ -29,7 +29,6 @@ from recsys.multilinear import (
 from recsys.optim.prox import project_simplex, prox_l1, prox_l21, prox_squared_l1, prox_squared_l21
 from recsys.optim.prox_power import prox_power_l1, prox_power_l21
 from recsys.optim.simplex_qp import solve_simplex
-from recsys.random_features import components_for
 
 R = sp.csr_matrix(np.eye(4))
 TERM = PairTerm(np.array([0.0, 1.0, 0.0]), np.ones((4, 1)), np.ones((4, 1)), np.ones(1))
@@ -147,8 +146,6 @@ MISFITS = {
     "no order": lambda: symmetric_polynomials([1.0], 0),
     "pairs beyond the rows": lambda: predict_pairs([TERM], R, R, np.array([9]), ZERO),
     "coefficients of other features": lambda: object_tables(R, np.ones(3), 2),
-    "an error too small": lambda: components_for(error=1e-320, kernel="anova", radius=1.0),
-    "an error whose square is none": lambda: components_for(error=1e-200),
 }
 
 
@@ -157,16 +154,6 @@ def test_arguments_that_do_not_fit_are_one_error(name):
     with pytest.raises(InputError) as caught:
         MISFITS[name]()
     assert "\n" not in str(caught.value)
-
-
-def test_an_error_as_small_as_the_rows_is_answered():
-    """Scaling ε and the kernel's values alike changes no number of components."""
-    assert components_for(1e-320, radius=1e-160) == pytest.approx(
-        components_for(1e-3, radius=0.1**1.5), rel=1e-3
-    )
-    assert components_for(1e-152, radius=1e-76) == pytest.approx(
-        components_for(1e-2, radius=0.1), rel=1e-9
-    )
 
 
 def test_right_arrays_of_other_kinds_are_taken():

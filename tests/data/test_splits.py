@@ -223,9 +223,7 @@ def test_wrong_numbers_of_folds(protocol, folds):
 
 
 def test_unknown_protocol():
-    with pytest.raises(
-        InputError, match="unknown protocol 'halves': known: half-profile, "
-    ):
+    with pytest.raises(InputError, match="unknown protocol 'halves': known: half-profile, "):
         split(make([(0, 0)]), "halves")
     with pytest.raises(InputError, match="did you mean 'leave-one-out'"):
         split(make([(0, 0)]), "leave-last-out")

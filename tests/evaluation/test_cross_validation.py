@@ -136,7 +136,10 @@ def test_workers_get_them_too(planted):
         (lambda: ranking_scorer("novelty"), "use recsys.evaluate"),
         (lambda: ranking_scorer("ndgc"), "did you mean"),
         (lambda: next(UserSplit(1).split(np.ones((4, 2)))), "n_splits must be"),
-        (lambda: next(UserSplit(5).split(np.ones((4, 2)))), "n_splits must be an integer from 2 to 4, not 5"),
+        (
+            lambda: next(UserSplit(5).split(np.ones((4, 2)))),
+            "n_splits must be an integer from 2 to 4, not 5",
+        ),
         (lambda: next(UserSplit(2, -1).split(np.ones((4, 2)))), "seed must be"),
     ],
 )

@@ -13,8 +13,7 @@ from recsys.random_features import (
     CountableItemsetMap,
     DotProductMap,
     ItemsetMap,
-    SparseRandomMaclaurin,
-    SubsampledRandomMaclaurin,
+    RandomKernelMap,
 )
 
 X = np.array([[0.7, 0.3, 0.6], [0.5, 0.6, 0.4]])
@@ -39,7 +38,11 @@ def agrees(model, goal, scale, X=X):
 @pytest.mark.thorough
 @pytest.mark.parametrize("n", [1, 2])
 @pytest.mark.parametrize(
-    "make", [SparseRandomMaclaurin(sparsity=0.4), SubsampledRandomMaclaurin(subset=2)]
+    "make",
+    [
+        RandomKernelMap("polynomial", sampling="sparse", sparsity=0.4),
+        RandomKernelMap("polynomial", sampling="subsampled", subset=2),
+    ],
 )
 def test_sparse_maps_of_a_polynomial_are_unbiased(make, n):
     goal = (X[0] @ X[1]) ** n
@@ -78,7 +81,10 @@ def test_the_map_of_countably_many_multisets_is_unbiased():
 
 @pytest.mark.parametrize(
     "model",
-    [SparseRandomMaclaurin(degree=3, sparsity=0.3), SubsampledRandomMaclaurin(degree=2, subset=2)],
+    [
+        RandomKernelMap("polynomial", sampling="sparse", degree=3, sparsity=0.3),
+        RandomKernelMap("polynomial", sampling="subsampled", degree=2, subset=2),
+    ],
 )
 def test_features_are_products_of_projections(model):
     model.set_params(n_components=7).fit(X)
@@ -89,17 +95,21 @@ def test_features_are_products_of_projections(model):
 
 
 def test_subsets_have_as_many_features_as_asked_for_and_signs_alone():
-    model = SubsampledRandomMaclaurin(n_components=50, subset=2).fit(np.zeros((1, 5)))
+    model = RandomKernelMap("polynomial", sampling="subsampled", n_components=50, subset=2).fit(
+        np.zeros((1, 5))
+    )
     for bases in model.bases_:
         assert (np.diff(bases.tocsc().indptr) == 2).all() and set(np.abs(bases.data)) == {1.0}
-    whole = SubsampledRandomMaclaurin(n_components=5, subset=9).fit(np.zeros((1, 4)))
+    whole = RandomKernelMap("polynomial", sampling="subsampled", n_components=5, subset=9).fit(
+        np.zeros((1, 4))
+    )
     assert whole.scale_ == 1.0 and all(bases.nnz == 20 for bases in whole.bases_)
 
 
 def test_every_base_of_a_small_map_taken_together_is_the_kernel():
     """d = 2, k = 1, n = 2: the mean over all subsets and signs, each as likely, is ⟨x, y⟩² exactly."""
     small = X[:, :2]
-    model = SubsampledRandomMaclaurin(n_components=1, subset=1).fit(small)
+    model = RandomKernelMap("polynomial", sampling="subsampled", n_components=1, subset=1).fit(small)
     total = 0.0
     bases = [sp.csr_matrix(np.eye(2)[:, [j]] * sign) for j in range(2) for sign in (1.0, -1.0)]
     for model.bases_ in product(bases, repeat=2):
@@ -111,8 +121,8 @@ def test_every_base_of_a_small_map_taken_together_is_the_kernel():
 def test_sparse_rows_give_sparse_features():
     rows = sp.random(100, 1000, 0.005, format="csr", random_state=0)
     for model in (
-        SparseRandomMaclaurin(n_components=300, sparsity=0.98),
-        SubsampledRandomMaclaurin(n_components=300, subset=20),
+        RandomKernelMap("polynomial", sampling="sparse", n_components=300, sparsity=0.98),
+        RandomKernelMap("polynomial", sampling="subsampled", n_components=300, subset=20),
     ):
         Z = model.fit(rows).transform(rows)
         assert sp.issparse(Z) and 0 < Z.nnz < 0.1 * 100 * 300
@@ -131,8 +141,8 @@ def test_orders_have_the_shares_they_are_drawn_with():
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (SparseRandomMaclaurin(sparsity=1.0), "below 1"),
-        (SubsampledRandomMaclaurin(subset=0), "subset"),
+        (RandomKernelMap("polynomial", sampling="sparse", sparsity=1.0), "below 1"),
+        (RandomKernelMap("polynomial", sampling="subsampled", subset=0), "subset"),
         (DotProductMap("cosine"), "exponential or inverse"),
         (DotProductMap([1.0, -1.0]), "none below 0"),
         (DotProductMap([0.0, 0.0]), "one above it"),
@@ -167,8 +177,8 @@ def test_bad_parameters(model, message):
 @pytest.mark.parametrize(
     "model",
     [
-        SparseRandomMaclaurin(sparsity=0.99),
-        SubsampledRandomMaclaurin(subset=1),
+        RandomKernelMap("polynomial", sampling="sparse", sparsity=0.99),
+        RandomKernelMap("polynomial", sampling="subsampled", subset=1),
         DotProductMap(),
         DotProductMap([1.0]),
         CountableItemsetMap(),

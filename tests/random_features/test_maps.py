@@ -17,9 +17,7 @@ from recsys.random_features import (
     RandomMaclaurin,
     SignedCirculantMap,
     SparseRandomKernelMap,
-    SparseRandomMaclaurin,
     SubsampledRandomKernelMap,
-    SubsampledRandomMaclaurin,
     TensorSketch,
     kernel_maps,
     scaled_feature_copies,
@@ -29,8 +27,8 @@ from tests.reference.fm import anova
 MAPS = [
     RandomKernelMap(), RandomKernelMap(kernel="all-subsets", n_components=20), SignedCirculantMap(degree=3), SparseRandomKernelMap(sparsity=0.5),
     SubsampledRandomKernelMap(subset=3), RandomMaclaurin(coef=1.0), TensorSketch(), ItemsetMap(),
-    ItemsetMap([(), (0,), (0, 0)], groups=[0, 1, 1]), SparseRandomMaclaurin(sparsity=0.5),
-    SubsampledRandomMaclaurin(subset=2), DotProductMap(n_components=20), CountableItemsetMap(n_components=20),
+    ItemsetMap([(), (0,), (0, 0)], groups=[0, 1, 1]), RandomKernelMap("polynomial", sampling="sparse", sparsity=0.5),
+    RandomKernelMap("polynomial", sampling="subsampled", subset=2), DotProductMap(n_components=20), CountableItemsetMap(n_components=20),
 ]  # fmt: skip
 
 
@@ -215,7 +213,7 @@ def test_sparse_bases_that_do_not_fit_are_refused_before_they_are_drawn(model, m
     "model",
     [
         SparseRandomKernelMap(sparsity=0.5), SubsampledRandomKernelMap(subset=500),
-        SparseRandomMaclaurin(degree=3, sparsity=0.5), SubsampledRandomMaclaurin(subset=500),
+        RandomKernelMap("polynomial", sampling="sparse", degree=3, sparsity=0.5), RandomKernelMap("polynomial", sampling="subsampled", subset=500),
         RandomKernelMap(), RandomKernelMap(distribution="laplace"), SignedCirculantMap(),
     ],
     ids=str,
@@ -319,7 +317,11 @@ def test_bad_parameters(model, message):
 
 
 @pytest.mark.parametrize(
-    "of", [SparseRandomMaclaurin(degree=3, sparsity=0.5), SubsampledRandomMaclaurin(subset=4)]
+    "of",
+    [
+        RandomKernelMap("polynomial", sampling="sparse", degree=3, sparsity=0.5),
+        RandomKernelMap("polynomial", sampling="subsampled", subset=4),
+    ],
 )
 def test_sparse_products_are_the_same_some_rows_at_a_time(of, monkeypatch):
     dense = sp.random(40, 11, 0.3, random_state=0).toarray()
@@ -336,7 +338,7 @@ def test_sparse_products_are_the_same_some_rows_at_a_time(of, monkeypatch):
 def test_sparse_products_hold_few_rows_projections_at_a_time(monkeypatch):
     """A projection has 40 times the entries of the product of two: all rows' at once are not held."""
     X = sp.random(4_000, 400, 0.02, format="csr", random_state=0)
-    model = SparseRandomMaclaurin(n_components=20_000, sparsity=0.997).fit(X)
+    model = RandomKernelMap("polynomial", sampling="sparse", n_components=20_000, sparsity=0.997).fit(X)
     all_at_once = 12 * max((X @ (bases != 0)).nnz for bases in model.bases_)
     monkeypatch.setattr(kernel_maps, "AT_ONCE", 100_000)
     tracemalloc.start()

@@ -88,8 +88,6 @@ def of_last(rows, rng, k):
     return held
 
 
-
-
 def fraction(rows, rng, share):
     """The nearest integer to a share of each profile, half to even, as Python's round does."""
     drawn, held = numbers(rows, rng), set()
