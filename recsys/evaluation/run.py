@@ -35,8 +35,8 @@ from recsys.utils.validation import check_flag, check_integer, check_real, texts
 
 # Processor seconds of a fold of 100,000 interactions, roughly: what is begun first, and the time left.
 SECONDS = {
-    "auto": 20.0, "pair-dnn": 20.0, "honfm": 20.0, "pairnet": 10.0, "fm": 8.0, "hofm": 8.0,
-    "sparse-fm": 8.0, "all-subsets": 8.0, "blend": 5.0, "bilinear": 3.0, "popularity": 0.05,
+    "auto": 20.0, "pair-dnn": 20.0, "honfm": 20.0, "pairnet": 10.0, "hofm": 5.0, "all-subsets": 5.0,
+    "blend": 5.0, "fm": 3.0, "sparse-fm": 3.0, "bilinear": 3.0, "popularity": 0.05,
 }  # fmt: skip
 USUAL_SECONDS = 0.5
 WORTH_PROCESSES = 10.0  # processor seconds: starting processes takes some of them
