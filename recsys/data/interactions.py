@@ -16,7 +16,7 @@ from recsys.data.columns import Columns, Spelling
 from recsys.data.roles import title_column
 from recsys.data.row_counts import RowCounts
 from recsys.errors import InputError, OutOfRangeError, counted
-from recsys.utils.validation import check_choice
+from recsys.utils.validation import check_choice, clean_matrix
 
 DUPLICATES = ("sum", "count", "last")
 COLUMNS = ("rating", "time", "held_out", "weight")  # optional, one value a pair
@@ -265,6 +265,24 @@ class Interactions:
             users=users, min_rating=min_rating, duplicates=duplicates, names=names, header=header,
             delimiter=delimiter, encoding=encoding, decimal=decimal, day_first=day_first, name=name,
         )  # fmt: skip
+
+    @classmethod
+    def from_matrix(cls, matrix: sp.spmatrix, name: str = "matrix") -> Interactions:
+        """Return the entries of a (users, items) matrix, with the numbers of rows and columns for ids.
+
+        Values that are not all 1 are weights.
+
+        Examples
+        --------
+        >>> import scipy.sparse as sp
+        >>> from recsys.data import Interactions
+        >>> Interactions.from_matrix(sp.csr_matrix([[0, 1], [1, 0], [0, 0]])).user_ids.tolist()
+        [0, 1, 2]
+        """
+        pairs = clean_matrix(matrix, name=name).tocoo()
+        ids = (np.array(range(size), dtype=object) for size in pairs.shape)
+        weight = pairs.data.astype(np.float64) if (pairs.data != 1).any() else None
+        return cls(pairs.row, pairs.col, *ids, weight=weight, name=name)
 
     @property
     def n_users(self) -> int:

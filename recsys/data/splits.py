@@ -23,7 +23,7 @@ from recsys.data.interactions import Interactions
 from recsys.errors import InputError
 from recsys.registry import Registry, check_parameters
 from recsys.utils.spec import parse_spec
-from recsys.utils.validation import check_choice, check_integer, check_real, clean_matrix
+from recsys.utils.validation import check_choice, check_integer, check_real
 
 DEFAULT, PUBLISHED = "half-profile", "published"
 MOST_REPETITIONS = 100
@@ -194,12 +194,7 @@ def interactions_of(data: Any) -> Interactions:
     """Return interactions as they are; else those of a (users, items) matrix, a table or a file."""
     if isinstance(data, Interactions):
         return data
-    if not sp.issparse(data):
-        return Interactions.from_frame(data)
-    pairs = clean_matrix(data).tocoo()
-    ids = (np.array(range(size), dtype=object) for size in pairs.shape)
-    weight = pairs.data.astype(np.float64) if (pairs.data != 1).any() else None
-    return Interactions(pairs.row, pairs.col, *ids, weight=weight, name="matrix")
+    return (Interactions.from_matrix if sp.issparse(data) else Interactions.from_frame)(data)
 
 
 def split(

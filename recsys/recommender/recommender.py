@@ -48,7 +48,7 @@ from recsys.utils.model_file import Target
 from recsys.utils.parallel import count_jobs, run_tasks
 from recsys.utils.progress import QUIET, bar, listening
 from recsys.utils.rows import write_rows
-from recsys.utils.validation import check_choice, check_flag, check_integer, clean_matrix
+from recsys.utils.validation import check_choice, check_flag, check_integer
 
 LOG = logging.getLogger(__name__)
 UNKNOWN = ("error", "skip", "popular")
@@ -128,7 +128,7 @@ class Recommender:
         if columns and (isinstance(data, Interactions) or sp.issparse(data)):
             raise InputError(f"{next(iter(columns))} is for a table or a file")
         if sp.issparse(data):
-            data = _of_matrix(clean_matrix(data, name="data"))
+            data = Interactions.from_matrix(data, name="data")
         elif not isinstance(data, Interactions):
             data = Interactions.from_frame(data, **columns)
         data = data.positive()
@@ -563,13 +563,3 @@ def _profile(
         return package.profile(one_id("user", user), history, times=times, weights=weights)
     names = None if history is None else id_list("history", history)
     return package.profile(None, names, times=times, weights=weights)
-
-
-def _of_matrix(matrix: sp.csr_matrix) -> Interactions:
-    """Return the pairs of a matrix, with the numbers of its rows and columns for ids."""
-    pairs = matrix.tocoo()
-    users, items = (np.array(range(size), dtype=object) for size in matrix.shape)
-    weight = pairs.data.astype(np.float64) if (pairs.data != 1).any() else None
-    return Interactions(
-        pairs.row.astype(np.int32), pairs.col.astype(np.int32), users, items, weight=weight
-    )
