@@ -95,9 +95,15 @@ def tune(
 
     def value(params: dict[str, Any]) -> float:
         report = evaluate(
-            inner, {name: make_ranker(name, **params)}, protocol=named.name, metrics=metrics,
-            seed=seed, folds=folds, only_folds=1, n_jobs=1,
-        )  # fmt: skip
+            inner,
+            {name: make_ranker(name, **params)},
+            protocol=named.name,
+            metrics=metrics,
+            seed=seed,
+            folds=folds,
+            only_folds=1,
+            n_jobs=1,
+        )
         total = sum(result.mean for result in report.results[0].metrics.values())
         if not np.isfinite(total):
             raise InputError("no user has a value")

@@ -7,11 +7,11 @@ decides nothing; items of equal time are in a drawn order, because files list po
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from inspect import signature
 from itertools import islice
 from typing import Any
 
@@ -71,8 +71,8 @@ class Protocol:
         From interactions, a number of folds and a random generator to folds.
     folds : int
         How many there are by default: groups of users, windows of time, or repetitions.
-    most_folds : callable
-        How many there may be of some interactions.
+    most : int
+        How many there may be: as many as users of `grouped` ones, and one where times decide.
     grouped : bool
         Whether folds are groups of users, of which there are two at least.
     times : "needed", "used" or ""
@@ -89,9 +89,9 @@ class Protocol:
 
     name: str
     description: str
-    divide: Callable[..., Iterator[Fold]]
+    divide: partial[Iterator[Fold]]
     folds: int = 1
-    most_folds: Callable[[Interactions], int] = lambda data: 1
+    most: int = 1
     grouped: bool = False
     times: str = ""
     note: str = ""
@@ -111,6 +111,12 @@ class Protocol:
         if self.name != PUBLISHED:
             return self.name
         return "leave-one-out" if self.predicts_future(data) else "holdout"
+
+    def most_folds(self, data: Interactions) -> int:
+        """Return how many folds there may be."""
+        if self.grouped:
+            return data.n_users
+        return 1 if self.times == "used" and data.time is not None else self.most
 
     def check(self, data: Interactions, folds: int) -> None:
         """Refuse interactions without what it needs, and a number of folds that it cannot make."""
@@ -133,6 +139,16 @@ class Protocol:
 PROTOCOLS: Registry[Protocol] = Registry("protocol")
 
 
+def protocol(name: str, description: str, *, fixed: Any = None, **known: Any) -> Callable[[Any], Any]:
+    """Register a function as a protocol; `fixed` are arguments of it, the others those of `Protocol`."""
+
+    def register(divide: Any) -> Any:
+        PROTOCOLS.add(name)(Protocol(name, description, partial(divide, **(fixed or {})), **known))
+        return divide
+
+    return register
+
+
 def find_protocol(name: str) -> Protocol:
     """Return a protocol by its name: one of `PROTOCOLS`, or next-K for any whole K of at least 1.
 
@@ -152,24 +168,18 @@ def find_protocol(name: str) -> Protocol:
     protocol = PROTOCOLS.get(base) if match is None else _next_items(int(match[1]))
     if not params:
         return protocol
-    keywords = list(inspect.signature(protocol.divide).parameters)[3:]
-    fixed = getattr(protocol.divide, "keywords", {})
-    check_parameters(f"protocol {base}", params, [key for key in keywords if key not in fixed])
+    fixed = protocol.divide.keywords
+    keywords = [key for key in [*signature(protocol.divide).parameters][3:] if key not in fixed]
+    check_parameters(f"protocol {base}", params, keywords)
     if "fraction" in params:
         params["fraction"] = check_real("fraction", params["fraction"], 0.0, 1.0, open_low=True)
     if "order" in params:
         check_choice("order", params["order"], ("random", "time"))
-    in_time = params.get("order") == "time"
-    return replace(
-        protocol,
-        name=name,
-        divide=partial(protocol.divide, **params),
-        most_folds=(lambda data: 1) if in_time else protocol.most_folds,
-        times="needed" if in_time else protocol.times,
-        note="Training holds each user's older items, and what others did later."
-        if in_time
-        else protocol.note,
-    )
+    changed = replace(protocol, name=name, divide=partial(protocol.divide, **params))
+    if params.get("order") != "time":
+        return changed
+    note = "Training holds each user's older items, and what others did later."
+    return replace(changed, most=1, times="needed", note=note)
 
 
 def protocol_for(protocol: str | None, test: Any, data: Interactions | None = None) -> str:
@@ -261,6 +271,29 @@ def folds_of(
 # ---- protocols
 
 
+@protocol(
+    "half-profile",
+    "half of each profile of a group, at random",
+    folds=5,
+    grouped=True,
+    fixed={"order": "random"},
+)
+@protocol(
+    "half-profile-time",
+    "the later half of each profile of a group",
+    folds=5,
+    grouped=True,
+    times="needed",
+    note="Training holds the older half of each evaluated profile, and other users' profiles whole.",
+    fixed={"order": "time"},
+)
+@protocol(
+    "half-profile-file",
+    "the half of each profile of a group that stands last in the file",
+    folds=5,
+    grouped=True,
+    fixed={"order": "file"},
+)
 def half_profile(
     data: Interactions, folds: int, rng: np.random.Generator, order: str = "random"
 ) -> Iterator[Fold]:
@@ -278,6 +311,15 @@ def half_profile(
         yield _fold(data, ~held, held, group == fold)
 
 
+@protocol(
+    "leave-one-out",
+    "each user's last item",
+    most=MOST_REPETITIONS,
+    times="used",
+    note="Training holds all but each user's last item: the one before it, which other tables keep for "
+    "validation, and what others did later.",
+    fixed={"k": 1},
+)
 def last(data: Interactions, folds: int, rng: np.random.Generator, k: int = 1) -> Iterator[Fold]:
     """Test the last k items of each user who has more; random ones without times."""
     for _ in range(folds):
@@ -287,6 +329,7 @@ def last(data: Interactions, folds: int, rng: np.random.Generator, k: int = 1) -
         yield _fold(data, ~held, held, np.ones(data.n_users, dtype=bool))
 
 
+@protocol("holdout", "a fifth of each user's items, at random", most=MOST_REPETITIONS)
 def holdout(
     data: Interactions,
     folds: int,
@@ -305,6 +348,7 @@ def holdout(
         yield _fold(data, ~held, held, np.ones(data.n_users, dtype=bool))
 
 
+@protocol("train-test-split", "each interaction with probability 0.2", most=MOST_REPETITIONS)
 def train_test_split(
     data: Interactions, folds: int, rng: np.random.Generator, fraction: float = 0.2
 ) -> Iterator[Fold]:
@@ -314,6 +358,12 @@ def train_test_split(
         yield _fold(data, ~held, held, np.ones(data.n_users, dtype=bool))
 
 
+@protocol(
+    "temporal",
+    "the last fifth of all interactions",
+    times="needed",
+    note="Training holds what was before the tested window; what happened at its start is tested.",
+)
 def temporal(
     data: Interactions, folds: int, rng: np.random.Generator, fraction: float | None = None
 ) -> Iterator[Fold]:
@@ -323,6 +373,14 @@ def temporal(
     return _windows(data, "temporal", times, times[len(times) - tested :][:1])
 
 
+@protocol(
+    "rolling",
+    "the last tenths of all interactions, one after the other",
+    folds=5,
+    most=9,
+    times="needed",
+    note="Each window is a tenth of all interactions; training holds what was before it.",
+)
 def rolling(data: Interactions, folds: int, rng: np.random.Generator) -> Iterator[Fold]:
     """Test the last tenths: as many interactions a window, however busy its days were."""
     times = np.sort(data.time)
@@ -331,6 +389,12 @@ def rolling(data: Interactions, folds: int, rng: np.random.Generator) -> Iterato
     return _windows(data, "rolling", times, times[starts])
 
 
+@protocol(
+    PUBLISHED,
+    "the test half that was published with the data, or given",
+    times="used",
+    note="All interactions outside the test half train.",
+)
 def published(data: Interactions, folds: int, rng: np.random.Generator) -> Iterator[Fold]:
     """Test what came with the data as their test half; nothing is drawn."""
     held = np.asarray(data.held_out)
@@ -338,63 +402,13 @@ def published(data: Interactions, folds: int, rng: np.random.Generator) -> Itera
 
 
 def _next_items(k: int) -> Protocol:
-    return Protocol(
-        f"next-{k}", f"the last {k} items of each user who has more", partial(last, k=k),
-        most_folds=_repetitions_without_time, times="used",
-        note=f"Training holds all but the last {k} items of each user who has more, and what others did "
-        "later.",
-    )  # fmt: skip
+    described = f"the last {k} items of each user who has more"
+    note = f"Training holds all but {described}, and what others did later."
+    return Protocol(f"next-{k}", described, partial(last, k=k), 1, MOST_REPETITIONS, False, "used", note)
 
 
-def _repetitions_without_time(data: Interactions) -> int:
-    return MOST_REPETITIONS if data.time is None else 1
-
-
-for _protocol in (
-    Protocol(
-        "half-profile", "half of each profile of a group, at random",
-        partial(half_profile, order="random"), 5, lambda data: data.n_users, grouped=True,
-    ),
-    Protocol(
-        "half-profile-time", "the later half of each profile of a group",
-        partial(half_profile, order="time"), 5, lambda data: data.n_users, grouped=True, times="needed",
-        note="Training holds the older half of each evaluated profile, and other users' profiles whole.",
-    ),
-    Protocol(
-        "half-profile-file", "the half of each profile of a group that stands last in the file",
-        partial(half_profile, order="file"), 5, lambda data: data.n_users, grouped=True,
-    ),
-    Protocol(
-        "leave-one-out", "each user's last item", partial(last, k=1),
-        most_folds=_repetitions_without_time, times="used",
-        note="Training holds all but each user's last item: the one before it, which other tables keep "
-        "for validation, and what others did later.",
-    ),
-    _next_items(5),
-    _next_items(10),
-    Protocol(
-        "holdout", "a fifth of each user's items, at random", holdout,
-        most_folds=lambda data: MOST_REPETITIONS,
-    ),
-    Protocol(
-        "train-test-split", "each interaction with probability 0.2", train_test_split,
-        most_folds=lambda data: MOST_REPETITIONS,
-    ),
-    Protocol(
-        "temporal", "the last fifth of all interactions", temporal, times="needed",
-        note="Training holds what was before the tested window; what happened at its start is tested.",
-    ),
-    Protocol(
-        "rolling", "the last tenths of all interactions, one after the other", rolling, 5,
-        lambda data: 9, times="needed",
-        note="Each window is a tenth of all interactions; training holds what was before it.",
-    ),
-    Protocol(
-        PUBLISHED, "the test half that was published with the data, or given", published, times="used",
-        note="All interactions outside the test half train.",
-    ),
-):  # fmt: skip
-    PROTOCOLS.add(_protocol.name)(_protocol)
+for _k in (5, 10):
+    PROTOCOLS.add(f"next-{_k}")(_next_items(_k))
 
 
 # ---- parts of them
@@ -479,6 +493,9 @@ def _fold(
     known, has_test = np.diff(train.indptr) > 0, np.diff(test.indptr) > 0
     chosen = known if users is None else users
     return Fold(
-        train, test, np.flatnonzero(known & has_test), int((chosen & ~has_test).sum()),
+        train,
+        test,
+        np.flatnonzero(known & has_test),
+        int((chosen & ~has_test).sum()),
         int((~known & has_test).sum()),
-    )  # fmt: skip
+    )

@@ -168,13 +168,17 @@ class Report:
         low, high = self.intervals()
         rows = [
             {
-                "model": r.model, "metric": name, "mean": value.mean,
+                "model": r.model,
+                "metric": name,
+                "mean": value.mean,
                 "std": value.std if self.folds > 1 else float("nan"),
-                "low": low[r.model, name], "high": high[r.model, name], "users": value.users,
+                "low": low[r.model, name],
+                "high": high[r.model, name],
+                "users": value.users,
             }
             for r in self.results
             for name, value in r.metrics.items()
-        ]  # fmt: skip
+        ]
         return frames.make({key: [row[key] for row in rows] for key in rows[0]}, kind)
 
     def user_values(self) -> pd.DataFrame:
@@ -213,13 +217,17 @@ class Report:
             low, high = self._intervals(values.to_numpy(), users, np.zeros(len(users)))
             out += [
                 {
-                    "group": group, "model": model, "metric": metric,
-                    "mean": values[model, metric].mean(), "low": low[model, metric],
-                    "high": high[model, metric], "users": int(values[model, metric].notna().sum()),
+                    "group": group,
+                    "model": model,
+                    "metric": metric,
+                    "mean": values[model, metric].mean(),
+                    "low": low[model, metric],
+                    "high": high[model, metric],
+                    "users": int(values[model, metric].notna().sum()),
                 }
                 for model, metric in self.values
                 if metric not in self.per_fold
-            ]  # fmt: skip
+            ]
         return pd.DataFrame(out)
 
     def _intervals(self, values: Any, users: Any, folds: Any) -> tuple[Intervals, Intervals]:

@@ -35,9 +35,18 @@ from recsys.utils.validation import check_flag, check_integer, check_real, texts
 
 # Processor seconds of a fold of 100,000 interactions, roughly: what is begun first, and the time left.
 SECONDS = {
-    "auto": 20.0, "pair-dnn": 20.0, "honfm": 20.0, "pairnet": 10.0, "hofm": 5.0, "all-subsets": 5.0,
-    "blend": 5.0, "fm": 3.0, "sparse-fm": 3.0, "bilinear": 3.0, "popularity": 0.05,
-}  # fmt: skip
+    "auto": 20.0,
+    "pair-dnn": 20.0,
+    "honfm": 20.0,
+    "pairnet": 10.0,
+    "hofm": 5.0,
+    "all-subsets": 5.0,
+    "blend": 5.0,
+    "fm": 3.0,
+    "sparse-fm": 3.0,
+    "bilinear": 3.0,
+    "popularity": 0.05,
+}
 USUAL_SECONDS = 0.5
 WORTH_PROCESSES = 10.0  # processor seconds: starting processes takes some of them
 
@@ -350,11 +359,14 @@ class _Job:
         """Return the result of a model on some folds."""
         found = [self.measured[k][n] for n in numbers]
         return Result(
-            self.named[k].label, self.named[k].params,
+            self.named[k].label,
+            self.named[k].params,
             {name: MetricValue.of([one.values[name] for one in found]) for _, _, name in self.parsed},
-            sum(one.fit_seconds for one in found), sum(one.score_seconds for one in found),
-            sum(one.compile_seconds for one in found), max(one.peak_mb for one in found),
-        )  # fmt: skip
+            sum(one.fit_seconds for one in found),
+            sum(one.score_seconds for one in found),
+            sum(one.compile_seconds for one in found),
+            max(one.peak_mb for one in found),
+        )
 
 
 def _rows(data: Interactions, folds: Sequence[Fold], numbers: Sequence[int]) -> pd.DataFrame:

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recsys import InputError
-from recsys.data import PROTOCOLS, Fold, Interactions, Protocol, find_protocol, split
+from recsys.data import PROTOCOLS, Fold, Interactions, find_protocol, split
+from recsys.data.splits import protocol
 from recsys.tuning import training_part
 from tests.strategies import interactions
 
@@ -235,6 +236,7 @@ def test_unknown_protocol():
 def test_a_new_protocol_is_one_function(monkeypatch):
     monkeypatch.setattr(PROTOCOLS, "_entries", dict(PROTOCOLS._entries))
 
+    @protocol("by-item", "late items", folds=2, most=4)
     def by_item(data, folds, rng, least=2):
         users = np.arange(data.n_users)
         for fold in range(folds):
@@ -242,7 +244,6 @@ def test_a_new_protocol_is_one_function(monkeypatch):
             train, test = (data.submatrix(np.flatnonzero(rows)) for rows in (~held, held))
             yield Fold(train, test, users[users % folds == fold], 0)
 
-    PROTOCOLS.add("by-item")(Protocol("by-item", "late items", by_item, 2, lambda data: data.n_users))
     data = make([(u, i) for u in range(4) for i in range(4)])
     for fold in split(data, "by-item"):
         assert all(set(fold.test[u].indices) == {2, 3} for u in fold.users)

@@ -54,9 +54,18 @@ def expected_gains(
     out, found = np.full((len(scores), len(gains)), np.nan), np.zeros(len(scores), dtype=np.int64)
     with parallel() as threads:
         in_parts(
-            threads, _gains, gains, cuts, scores, train.indptr, train.indices, test.indptr, test.indices,
-            out, found,
-        )  # fmt: skip
+            threads,
+            _gains,
+            gains,
+            cuts,
+            scores,
+            train.indptr,
+            train.indices,
+            test.indptr,
+            test.indices,
+            out,
+            found,
+        )
     return out, found
 
 
