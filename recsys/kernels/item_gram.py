@@ -24,6 +24,8 @@ from recsys.utils.memory import check_memory
 from recsys.utils.validation import clean_matrix
 
 ENTRIES = 1 << 20  # evaluated at a time
+ROW_BYTES = 256_000_000  # of the rows that are kept where others are counted
+ROWS_AT_ONCE = 128
 
 
 def item_gram(
@@ -264,8 +266,8 @@ class SparseGram:
 class CountedGram:
     """A matrix of items whose counts are taken from the interactions on demand.
 
-    For catalogues whose pairs exceed the memory. The linear kernel needs no counts for scores: they are
-    products with the interactions.
+    For catalogues whose pairs exceed the memory. The linear kernel needs no counts for scores, which are
+    products with the interactions; of other kernels the rows of the most popular items are kept.
 
     Parameters
     ----------
@@ -275,64 +277,85 @@ class CountedGram:
         Weight of each user, under the linear kernel.
     """
 
-    offsets = None
-
     def __init__(self, user_items: sp.csr_matrix, kernel: Kernel, votes: Any = None) -> None:
         self.kernel, self.linear = kernel, isinstance(kernel, LinearKernel)
         self.user_items = user_items
         n, m = user_items.shape
         ones = np.ones(user_items.nnz, dtype=np.float32)
         X = sp.csr_matrix((ones, user_items.indices, user_items.indptr), (n, m))
-        self.sizes, self.classes = np.unique(np.bincount(X.indices, minlength=m), return_inverse=True)
-        self.cold = self.sizes[self.classes] == 0
+        of_items = np.bincount(X.indices, minlength=m)
+        self.sizes, self.classes = np.unique(of_items, return_inverse=True)
+        self.short = shortfall(kernel, self.sizes, n)
+        self.offsets = None if self.short is None else 0.5 - self.short[self.classes]
+        self.place, self.rows = np.full(m, -1), np.zeros((0, m), dtype=np.float32)
         if self.linear:
             X = X if votes is None else sp.csr_matrix(sp.diags(np.sqrt(votes)) @ X)
             scale = _inverse_root(np.asarray(X.multiply(X).sum(axis=0)).ravel())
             X = sp.csr_matrix(X @ sp.diags(scale))  # float64: programs are certified by its products
         self.X, self.XT = X, sp.csr_matrix(X.T)
         if self.linear:
-            ones = np.ones(m)
-            self.row_sums = self.XT @ (X @ ones) + self.cold
-        else:
-            step = max(1, ENTRIES // m)
-            blocks = (self.similar(np.arange(i, min(i + step, m))) for i in range(0, m, step))
-            self.row_sums = np.concatenate([rows.sum(axis=1) for rows in blocks])
+            self.row_sums = self.XT @ (X @ np.ones(m)) + (of_items == 0)
+            return
+        popular = np.argsort(-of_items, kind="stable")[: ROW_BYTES // (4 * m)]
+        place, rows, self.row_sums = (
+            self.place.copy(),
+            np.empty((len(popular), m), np.float32),
+            np.empty(m),
+        )
+        place[popular] = np.arange(len(popular))
+        step = max(1, ENTRIES // m)
+        for first in range(0, m, step):
+            ids = np.arange(first, min(first + step, m))
+            K, kept = self.similar(ids), place[ids] >= 0
+            self.row_sums[ids], rows[place[ids[kept]]] = K.sum(axis=1), K[kept]
+        self.place, self.rows = place, rows
 
     def block(self, items: NDArray[Any], others: NDArray[Any] | None = None) -> NDArray[np.float64]:
         """Return the entries between items and others, themselves by default, as float64."""
         others = items if others is None else others
-        counts = (self.XT[items] @ self.XT[others].T).toarray()
-        return self._values(counts, items, others)
+        kept, out = self.place[items] >= 0, np.empty((len(items), len(others)))
+        out[kept] = self.rows[np.ix_(self.place[items[kept]], others)]
+        rest = items[~kept]
+        out[~kept] = self._values((self.XT[rest] @ self.XT[others].T).toarray(), rest, others)
+        return out
 
     def scores(self, rows: sp.csr_matrix) -> NDArray[np.float64]:
-        """Return rows @ K for rows of weights."""
+        """Return rows @ K for rows of weights; of many rows under the linear kernel in float32."""
         users, m = rows.shape
         out = np.empty((users, m))
-        step = 64 if self.linear else 1
-        for first in range(0, users, step):
-            part = rows[first : first + step]
-            if self.linear:
-                by_user = (part @ self.XT).T.toarray(order="C")
-                out[first : first + step] = (self.XT @ by_user).T
-                out[first : first + step, self.cold] += part.toarray()[:, self.cold]
-            else:
-                out[first] = part.data @ self.similar(part.indices)
+        if not self.linear:
+            for u in range(users):
+                out[u] = rows[u].data @ self.similar(rows[u].indices)
+            return out
+        X = self.XT if users == 1 else self.XT.astype(np.float32)
+        cold = self.sizes[self.classes] == 0
+        for first in range(0, users, ROWS_AT_ONCE):
+            part = rows[first : first + ROWS_AT_ONCE]
+            by_user = (part @ self.XT).T.toarray(order="C").astype(X.dtype)
+            out[first : first + ROWS_AT_ONCE] = (X @ by_user).T
+            out[first : first + ROWS_AT_ONCE, cold] += part[:, cold].toarray()
         return out
 
     def similar(self, ids: NDArray[Any]) -> NDArray[np.float64]:
         """Return rows of the matrix."""
-        counts = (self.XT[ids] @ self.X).toarray()
-        return self._values(counts, np.asarray(ids), np.arange(self.X.shape[1]))
+        ids, m = np.asarray(ids), self.X.shape[1]
+        kept, out = self.place[ids] >= 0, np.empty((len(ids), m))
+        out[kept] = self.rows[self.place[ids[kept]]]
+        rest = ids[~kept]
+        out[~kept] = self._values((self.XT[rest] @ self.X).toarray(), rest, np.arange(m))
+        return out
 
     def _values(self, s: NDArray[Any], items: NDArray[Any], others: NDArray[Any]) -> NDArray[np.float64]:
+        i, j = self.classes[items], self.classes[others]
         if self.linear:
             out = s.astype(np.float64)
         else:
-            i, j = self.classes[items][:, None], self.classes[others]
-            out = values(self.kernel, s, i, j, self.sizes, self.X.shape[0])
-            out[self.cold[items]] = 0.0
-            out[:, self.cold[others]] = 0.0
-        out[items[:, None] == others] = 1.0
+            out = class_values(self.kernel, s, i[:, None], j, self.sizes, self.X.shape[0], self.short)
+            if self.short is None:
+                out[self.sizes[i] == 0] = 0.0
+                out[:, self.sizes[j] == 0] = 0.0
+        same = items[:, None] == others
+        out[same] = 1.0 if self.short is None else np.broadcast_to(2.0 * self.short[j], same.shape)[same]
         return out
 
 
