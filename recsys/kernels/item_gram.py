@@ -113,8 +113,7 @@ def sparse_counts(user_items: sp.csr_matrix, votes: NDArray[np.float64] | None =
         at = np.flatnonzero(empty)
         out = sp.csr_matrix(out + sp.csr_matrix((np.ones(len(at), out.dtype), (at, at)), out.shape))
         out.data[out.indptr[at]] = 0
-    out.sort_indices()
-    return sp.csr_matrix(out)
+    return sp.csr_matrix(out.T.tocsr())  # the matrix itself, with sorted indices, in one pass
 
 
 def number_of_pairs(user_items: sp.csr_matrix) -> int:
@@ -140,10 +139,10 @@ class DenseGram:
         """Return the normalized matrix of co-occurrence counts over n users, sizes on their diagonal."""
         m = len(counts)
         of_items = counts.diagonal()
-        if counts.dtype.kind == "f":  # votes: the cosine
-            K = counts.astype(np.float32)
-            scale = _inverse_root(of_items).astype(np.float32)
-            K *= scale[:, None] * scale
+        if counts.dtype.kind == "f" or isinstance(kernel, LinearKernel):  # the cosine
+            scale = _inverse_root(of_items)
+            K = np.empty((m, m), dtype=np.float32)
+            np.multiply(counts, scale[:, None] * scale, out=K, casting="unsafe")
             _isolate(K, of_items == 0)
             return cls(K, K.sum(axis=1, dtype=np.float64))
         sizes, classes = np.unique(of_items, return_inverse=True)
@@ -199,7 +198,7 @@ class SparseGram:
     def of_counts(cls, kernel: Kernel, counts: sp.csr_matrix, n: int) -> SparseGram:
         """Return the normalized matrix of counts over n users, all of whose diagonal is stored."""
         of_items, m = counts.diagonal(), counts.shape[0]
-        if counts.dtype.kind == "f":
+        if counts.dtype.kind == "f" or isinstance(kernel, LinearKernel):  # the cosine
             scale = _inverse_root(of_items)
             data = np.empty(counts.nnz, dtype=np.float32)
             for span, row in _entry_blocks(counts.indptr):

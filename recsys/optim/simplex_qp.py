@@ -200,12 +200,35 @@ def _pairwise(K: Vector, g: Vector, sign: Vector, ridge: Vector, a: Vector, tol:
 
 @jit(fastmath=SUMS)
 def product(K, n, v, out):
-    """Set out to K v for the leading (n, n) block of a square matrix."""
-    for i in range(n):
-        row, total = K[i], 0.0
-        for j in range(n):
-            total += row[j] * v[j]
-        out[i] = total
+    """Set out to K v from the lower triangle of the leading (n, n) block, four rows at a time.
+
+    An entry is read once and used twice, for its row's sum and in its column's. The rows are slices:
+    written K[i, j] the loop does not vectorise.
+    """
+    i = 0
+    while i < n:
+        if i + 4 > n:
+            a, s = K[i], K[i, i] * v[i]
+            for j in range(i):
+                s += a[j] * v[j]
+                out[j] += v[i] * a[j]
+            out[i] = s
+            i += 1
+            continue
+        a, b, c, d = K[i], K[i + 1], K[i + 2], K[i + 3]
+        v0, v1, v2, v3 = v[i], v[i + 1], v[i + 2], v[i + 3]
+        s0 = a[i] * v0 + b[i] * v1 + c[i] * v2 + d[i] * v3
+        s1 = b[i] * v0 + b[i + 1] * v1 + c[i + 1] * v2 + d[i + 1] * v3
+        s2 = c[i] * v0 + c[i + 1] * v1 + c[i + 2] * v2 + d[i + 2] * v3
+        s3 = d[i] * v0 + d[i + 1] * v1 + d[i + 2] * v2 + d[i + 3] * v3
+        for j in range(i):
+            s0 += a[j] * v[j]
+            s1 += b[j] * v[j]
+            s2 += c[j] * v[j]
+            s3 += d[j] * v[j]
+            out[j] += (v0 * a[j] + v1 * b[j]) + (v2 * c[j] + v3 * d[j])
+        out[i], out[i + 1], out[i + 2], out[i + 3] = s0, s1, s2, s3
+        i += 4
 
 
 @jit(fastmath=SUMS)
@@ -223,7 +246,7 @@ def _project(r, n, scale):
 
 @jit
 def solve_face(K, n, q, ridge, a, g, face, small, work, tol):
-    """Solve a program of one group over the leading (n, n) block of K.
+    """Solve a program of one group from the lower triangle of the leading (n, n) block of K.
 
     On entry a holds feasible weights, on return the solution, and g its gradient. face is uint32
     (unsigned, so that indexing has no sign to test), small like K, work (WORK, n), all else float64.
@@ -241,8 +264,9 @@ def solve_face(K, n, q, ridge, a, g, face, small, work, tol):
             if f < n:
                 block = small
                 for i in range(f):
-                    for j in range(f):
-                        block[i, j] = K[face[i], face[j]]
+                    source, row = K[face[i]], block[i]
+                    for j in range(i + 1):
+                        row[j] = source[face[j]]
             least = np.inf
             for i in range(f):
                 b[i] = a[face[i]]

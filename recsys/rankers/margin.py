@@ -27,7 +27,7 @@ from recsys.kernels.item_gram import (
     number_of_pairs,
     sparse_counts,
 )
-from recsys.optim.simplex_qp import TOLERANCE, WORK, solve_face, solve_simplex
+from recsys.optim.simplex_qp import TOLERANCE, WORK, product, solve_face, solve_simplex
 from recsys.rankers._scoring import weighted_rows
 from recsys.rankers.base import DENSE_ITEMS, Candidate, Ranker, Shares, Times
 from recsys.rankers.registry import RANKERS
@@ -41,10 +41,9 @@ Gram = DenseGram | SparseGram | CountedGram
 
 LEAST_WEIGHT = 1e-12  # of an interaction: a larger ridge would leave no digits to certify
 LOOSEST = 100 * TOLERANCE  # residual of a program that is reported
-LONG = 1_000  # liked items beyond which a program is solved on a working set
+LONG = 2_500  # liked items beyond which a program is solved on a working set
 WORKING_SET = 300
 ROUNDS = 100
-FEW = 8  # rows whose programs are solved one by one, so that nothing is compiled for them
 PAIR_BYTES = 12  # of a pair of items while the sparse matrix is made
 MODEST = 1_000_000_000  # bytes of a matrix that are not worth saving
 TIMES_DATA = 4  # beyond, it takes at most so many times what the interactions take
@@ -231,28 +230,19 @@ class MarginRanker(KernelRanker):
         q_all = np.zeros(m) if self.offsets_ is None else -self.offsets_
         alpha, residuals = np.zeros(rows.nnz), np.zeros(rows.shape[0])
         together = np.zeros(len(lengths), dtype=np.bool_)
-        if len(lengths) > FEW and not isinstance(gram, CountedGram):
+        compiled = _dense_programs if isinstance(gram, DenseGram) else _sparse_programs
+        if not isinstance(gram, CountedGram) and not compiled.small(_work(lengths)):
             together = (lengths > 0) & (lengths <= LONG)
             users = np.flatnonzero(together)
             users = users[np.argsort(-lengths[users], kind="stable")]  # each thread gets long and short
-            shared = (
-                users, rows.indptr, rows.indices, self.row_sums_, q_all, exact, ridges, TOLERANCE, alpha,
-                residuals,
-            )  # fmt: skip
+            items = rows.indices.view(np.uint32)  # unsigned, so that indexing has no sign to test
+            shared = (users, rows.indptr, items, self.row_sums_, q_all, exact, ridges, TOLERANCE, alpha)
             if isinstance(gram, DenseGram):
-                over_rows(len(users), _dense_programs, gram.K, *shared)
+                matrix: tuple[Any, ...] = (gram.K,)
             else:
-                K, table = gram.values, gram.table
-                over_rows(
-                    len(users),
-                    _sparse_programs,
-                    K.indptr,
-                    K.indices,
-                    K.data,
-                    table,
-                    gram.classes,
-                    *shared,
-                )
+                K = gram.values
+                matrix = (K.indptr, K.indices, K.data, gram.table, gram.classes)
+            over_rows(len(users), compiled, *matrix, *shared, residuals)
         for u in np.flatnonzero((lengths > 0) & (~together | (residuals > TOLERANCE))):
             span = slice(rows.indptr[u], rows.indptr[u + 1])
             items, n = rows.indices[span], lengths[u]
@@ -567,6 +557,11 @@ class CFOMD(KernelRanker):
         return float(signed @ column), signed[row.indices] * (column[row.indices] - negative)
 
 
+def _work(lengths: NDArray[Any]) -> int:
+    """Return the cost of programs of these sizes in NumPy, in the operations of `recsys._jit`."""
+    return int(200_000 * len(lengths) + 10 * np.square(lengths, dtype=np.int64).sum())
+
+
 def _warn_of(residuals: NDArray[np.float64]) -> None:
     """Warn where a program did not come to its end."""
     if residuals.max(initial=0.0) > LOOSEST:
@@ -604,17 +599,19 @@ def _on_working_set(
     K = gram.block(items[work])
     residual = np.inf
     for _ in range(ROUNDS):
+        n, a = len(work), alpha[work]
+        space = np.empty(n), np.empty(n, np.uint32), np.empty((n, n)), np.empty((WORK, n))
         # A fifth of the tolerance is left for the others.
-        found = solve_simplex(K, q[work], ridge=ridge[work], tol=0.2 * TOLERANCE, start=alpha[work])
-        alpha[work] = found.weights
-        g = _products(gram, items, items[work], found.weights) + ridge * alpha - q
-        held, before = alpha > 0, residual
+        solve_face(K, n, q[work], ridge[work], a, *space, 0.2 * TOLERANCE)
+        alpha[work] = a
+        g = _products(gram, items, items[work], a) + ridge * alpha - q
+        held = alpha > 0
         residual = float(g[held].max() - g.min())
-        if residual <= TOLERANCE or (residual == before and found.steps == 0):
-            break
         outside = np.ones(len(items), dtype=np.bool_)
         outside[work] = False
         violators = np.flatnonzero(outside & (g < g @ alpha - 0.5 * TOLERANCE))
+        if residual <= TOLERANCE or len(violators) == 0:
+            break
         most = max(WORKING_SET, int(held.sum()))
         new = violators[np.argsort(g[violators], kind="stable")][:most]
         kept = alpha[work] > 0
@@ -641,9 +638,11 @@ def _dense_programs(
         begin, end = indptr[users[k]], indptr[users[k] + 1]
         n = end - begin
         K = blocks[0, : n * n].reshape(n, n)
+        items = indices[begin:end]
         for i in range(n):
-            for j in range(n):
-                K[i, j] = gram[indices[begin + i], indices[begin + j]]
+            source, row = gram[items[i]], K[i]
+            for j in range(i + 1):
+                row[j] = source[items[j]]
         residuals[users[k]] = _program(
             K, indices[begin:end], row_sums, q_all, exact, ridges[begin:end], alpha[begin:end],
             blocks[1, : n * n].reshape(n, n), vectors, face, tol,
@@ -683,7 +682,6 @@ def _sparse_programs(
                 if low < ptr[row + 1] and others[low] == item:
                     value += data[low]
                 K[i, j] = value
-                K[j, i] = value
         residuals[users[k]] = _program(
             K, indices[begin:end], row_sums, q_all, exact, ridges[begin:end], alpha[begin:end],
             blocks[1, : n * n].reshape(n, n), vectors, face, tol,
@@ -692,21 +690,20 @@ def _sparse_programs(
 
 @jit
 def _program(K, items, row_sums, q_all, exact, ridge, alpha, small, vectors, face, tol):
-    """Solve one user's program from the block K of the liked items; return the residual."""
+    """Solve a user's program from the lower triangle of the liked items' block; return its residual."""
     n, m = len(items), len(row_sums)
     q, g, total = vectors[0], vectors[1], 0.0
     for i in range(n):
         alpha[i] = 1.0 / max(ridge[i], 1e-12)  # where a large ridge leads
         total += alpha[i]
+        q[i] = 1.0
+    product(K, n, q, g)
     for i in range(n):
         alpha[i] /= total
         if not exact:
             q[i] = row_sums[items[i]] / m
         elif n < m:
-            inside = 0.0
-            for j in range(n):
-                inside += K[i, j]
-            q[i] = (row_sums[items[i]] - inside) / (m - n)
+            q[i] = (row_sums[items[i]] - g[i]) / (m - n)
         else:
             q[i] = q_all[items[i]]
     return solve_face(K, n, q, ridge, alpha, g, face, small, vectors[2:], tol)

@@ -30,7 +30,7 @@ def cooccurrence(
     return out.astype(np.float32)
 
 
-def pair_lengths(user_items: sp.csr_matrix) -> NDArray[np.int64]:
+def pair_lengths(user_items: sp.csr_matrix, layout: sp.csc_matrix | None = None) -> NDArray[np.int64]:
     """Return how many items each item shares a user with, itself among them: a row of R.T @ R."""
     R = sp.csr_matrix(
         (np.ones(user_items.nnz, np.float32), user_items.indices, user_items.indptr), user_items.shape
