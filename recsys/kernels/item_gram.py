@@ -107,13 +107,14 @@ def sparse_counts(user_items: sp.csr_matrix, votes: NDArray[np.float64] | None =
     """Return Xᵀ diag(votes) X of a binary CSR, all of its diagonal stored; integers without votes."""
     X = user_items
     ones = sp.csr_matrix((np.ones(X.nnz, np.int32), X.indices, X.indptr), X.shape)
-    out = ones.T @ (ones if votes is None else sp.diags(votes) @ ones)
-    empty = np.bincount(X.indices, minlength=X.shape[1]) == 0
-    if empty.any():  # stored zeros
-        at = np.flatnonzero(empty)
-        out = sp.csr_matrix(out + sp.csr_matrix((np.ones(len(at), out.dtype), (at, at)), out.shape))
-        out.data[out.indptr[at]] = 0
-    return sp.csr_matrix(out.T.tocsr())  # the matrix itself, with sorted indices, in one pass
+    out = sp.csc_matrix(ones.T @ (ones if votes is None else sp.diags(votes) @ ones))
+    empty = np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]) == 0)
+    if len(empty):  # their zeros are stored
+        out = sp.csc_matrix(
+            out + sp.csc_matrix((np.ones(len(empty), out.dtype), (empty, empty)), out.shape)
+        )
+        out.data[out.indptr[empty]] = 0
+    return sp.csr_matrix(out.tocsr())  # which sorts the indices
 
 
 def number_of_pairs(user_items: sp.csr_matrix) -> int:

@@ -144,11 +144,6 @@ class KernelRanker(Ranker):
         table = np.zeros((0, 0)) if self.table_ is None else self.table_
         return SparseGram(self.gram_, table, self.classes_, self.row_sums_, self.offsets_)
 
-    @property
-    def kernel_(self) -> Kernel:
-        """The kernel over items that scores are made with, normalized to unit diagonal."""
-        return self._kernel()
-
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes but for what is made from the interactions again."""
         return {key: value for key, value in vars(self).items() if key != "_counted"}
@@ -206,20 +201,6 @@ class MarginRanker(KernelRanker):
         rows = clean_matrix(user_items, n_items=self.n_items_)
         alpha, residuals = self._solve(rows, self._times_of_rows(None, rows, times))
         return entries_of(rows, alpha), residuals
-
-    def signed_weights(self, user_items: Any, times: Any = None) -> NDArray[np.float64]:
-        """Return yᵢαᵢ of all items, (users, items): scores are K @ these but for one number a row.
-
-        α of liked items less 1 over the items of q; 0 for an empty row.
-        """
-        alpha, _ = self.weights(user_items, times)
-        lengths = np.diff(alpha.indptr)
-        out = alpha.toarray() - self._share(lengths)[:, None]
-        if self.q == "exact":
-            liked = np.repeat(np.arange(len(lengths)), lengths), alpha.indices
-            out[liked] = alpha.data
-        out[lengths == 0] = 0.0
-        return out
 
     def _solve(
         self, rows: sp.csr_matrix, times: Times
@@ -527,10 +508,6 @@ class CFOMD(KernelRanker):
         self._check_fitted()
         rows = clean_matrix(user_items, n_items=self.n_items_)
         return self._solve(rows, self._times_of_rows(None, rows, times))
-
-    def signed_weights(self, user_items: Any, times: Any = None) -> NDArray[np.float64]:
-        """Return yᵢαᵢ of all items, (users, items) float64: scores are these @ K."""
-        return self.weights(user_items, times)[0]
 
     def _solve(
         self, rows: sp.csr_matrix, times: Times
