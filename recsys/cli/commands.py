@@ -33,7 +33,9 @@ GROUPS = {
 }
 COMMANDS = {name: text for group in GROUPS.values() for name, text in group.items()}
 # `recsys.cli.app` is the Typer application.
-MODULES = {"app": "open_app"}
+MODULES = {"app": "open_app", "similar": "items", "predict": "items"} | dict.fromkeys(
+    ("datasets", "compile", "doctor"), "info"
+)
 SETTINGS: dict[str, Any] = {
     "add_completion": False,
     "rich_markup_mode": None,

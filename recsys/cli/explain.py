@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from recsys.cli import terminal
-from recsys.cli.lists import print_items
 from recsys.cli.options import Count, History, Json, RankerFile, profile_of
 from recsys.errors import InputError, counted
 from recsys.rankers import load_package
@@ -37,8 +36,8 @@ def explain(
         terminal.write_json(json, why.as_dict())
     if json == "-":
         return
-    title, heads, lines = _table(why)
-    print_items(package, lines, heads, title)
+    title, heads, rows = _table(why)
+    terminal.item_table(package, rows, heads, title)
     if why.reasons.kind == "nearest":
         print(f"Its score is {why.score:.4g}; {why.ranker} has no shares that add up to it.")
     if why.parts:

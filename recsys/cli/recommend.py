@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from recsys.cli import terminal
-from recsys.cli.lists import print_items, write_lists
 from recsys.cli.options import (
     Count,
     Diversity,
@@ -23,11 +24,15 @@ from recsys.cli.options import (
     item_ids,
     profile_of,
     use_threads,
+    writable,
 )
 from recsys.errors import InputError, counted
 from recsys.rankers import load_package
 from recsys.recommender.lists import POPULAR, ListOptions, Users, any_popular, lists, rows_of
+from recsys.utils.export import csv_text
 from recsys.utils.progress import bar, listening
+from recsys.utils.rows import write_rows
+from recsys.utils.validation import check_integer
 
 COLUMNS = {"user_id": str, "rank": int, "item_id": str, "title": str, "score": float}
 
@@ -49,11 +54,8 @@ def recommend(
         bool, typer.Option("--keep-liked", help="List the user's own items, too.")
     ] = False,
     out: Annotated[
-        str | None,
-        typer.Option(
-            "--out",
-            help="CSV file to write (.json, .jsonl, .parquet).",
-        ),
+        Path | None,
+        typer.Option("--out", help="CSV file to write (.json, .jsonl, .parquet).", callback=writable),
     ] = None,
     raw: Annotated[bool, typer.Option("--raw", help="No apostrophe before formulas in CSV.")] = False,
     threads: Threads = None,
@@ -65,6 +67,8 @@ def recommend(
         )
     if items is not None and filter_items is not None:
         raise InputError("pass --items or --filter-items, not both")
+    check_integer("-n", number, 1)
+    filters = filters_of(filter_by)
     use_threads(threads)
     package = load_package(ranker, mapped=True)
     if history is not None:
@@ -74,7 +78,7 @@ def recommend(
     options = ListOptions(
         items=item_ids(package, "--items", items),
         exclude=item_ids(package, "--filter-items", filter_items),
-        filters=filters_of(filter_by),
+        filters=filters,
         dislikes=[] if dislike is None else ids_of(dislike),
         diversity=diversity,
         filter_liked=not keep_liked,
@@ -94,10 +98,23 @@ def recommend(
     )
     if out is not None or everyone:
         with bar(out is not None) as progress, listening(progress):
-            write_lists(None if out is None else Path(out), columns, blocks, raw)
+            write_lists(out, columns, blocks, raw)
     else:
         shown = [(*row[:4], f"{row[4]:.4g}", *row[5:]) for block in blocks for row in block]
-        print_items(package, shown, tuple(columns))
+        terminal.item_table(package, shown, tuple(columns))
     if popular:
         who = counted(len(popular), "user")
         terminal.say(f"note: most popular items for {who} without liked items")
+
+
+def write_lists(
+    path: Path | None, columns: dict[str, type], blocks: Iterable[list[tuple]], raw: bool
+) -> None:
+    """Write blocks of rows as the path's ending says, or CSV to standard output."""
+    if path is not None:
+        write_rows(path, columns, blocks, raw)
+        return
+    header: tuple[str, ...] | None = tuple(columns)
+    for block in blocks:
+        sys.stdout.write(csv_text(header, block, raw))
+        header = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recsys.utils.atomic import replacing
@@ -12,6 +11,8 @@ from recsys.utils.export import json_text, literal
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from recsys.rankers import ModelPackage
 
 
 def console(stderr: bool = False) -> Console:
@@ -50,15 +51,15 @@ def _numeric(cell: object) -> bool:
     return start.isdigit() or str(cell) in ("", "–")
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write text as UTF-8, whole or not at all; raises as `write_bytes`."""
-    write_bytes(path, text.encode("utf-8", errors="surrogatepass"))
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
-    with replacing(path) as file:
-        file.write(content)
+def item_table(
+    package: ModelPackage, rows: list[Any], columns: tuple[str, ...], title: str = ""
+) -> None:
+    """Print a table of items, without the titles where they only repeat the ids."""
+    if "title" in columns and all(a == b for a, b in zip(package.titles, package.item_ids, strict=True)):
+        drop = columns.index("title")
+        rows = [row[:drop] + row[drop + 1 :] for row in rows]
+        columns = columns[:drop] + columns[drop + 1 :]
+    table(title, columns, rows)
 
 
 def write_json(target: str, value: Any) -> None:
@@ -66,5 +67,6 @@ def write_json(target: str, value: Any) -> None:
     text = json_text(value)
     if target == "-":
         sys.stdout.write(text)
-    else:
-        write_text(Path(target), text)
+        return
+    with replacing(target) as file:
+        file.write(text.encode("utf-8", errors="surrogatepass"))

@@ -21,7 +21,7 @@ def instead():
     {body}
 class Module:
     datasets = staticmethod(instead)
-sys.modules["recsys.cli.datasets"] = Module()
+sys.modules["recsys.cli.info"] = Module()
 sys.argv[1:] = ["datasets"]
 run()
 """
