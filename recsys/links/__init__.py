@@ -1,6 +1,7 @@
 """Link predictors over two feature matrices and index pairs."""
 
 from recsys.links.base import LINKS, LinkPredictor, load_link_predictor, make_link_predictor
+from recsys.links.baselines import CommonNeighbors, Katz, ResourceAllocation
 from recsys.links.comparison import (
     AucGap,
     LinkComparison,
@@ -10,7 +11,6 @@ from recsys.links.comparison import (
     fit_on_all_links,
     split_graph,
     strongest_links,
-    usual_link_models,
 )
 from recsys.links.metrics import LinkMetrics, auc_covariance, link_metrics
 from recsys.links.neural import HONFM, ConcatDNN, PairDNN
@@ -33,8 +33,10 @@ __all__ = [
     "AucGap",
     "HONFM",
     "LINKS",
+    "CommonNeighbors",
     "ConcatDNN",
     "FactorizedBilinear",
+    "Katz",
     "LinkComparison",
     "LinkMetrics",
     "LinkPredictor",
@@ -46,6 +48,7 @@ __all__ = [
     "PairFactorizationMachine",
     "PairNet",
     "PairSVM",
+    "ResourceAllocation",
     "StrongestLinks",
     "auc_covariance",
     "compare_links",
@@ -59,5 +62,4 @@ __all__ = [
     "split_objects",
     "split_pairs",
     "strongest_links",
-    "usual_link_models",
 ]

@@ -23,10 +23,9 @@ from recsys.utils.validation import check_choice, check_flag, check_integer, che
 
 __all__ = [
     "AucGap", "LinkComparison", "LinkResult", "StrongestLinks", "compare_links", "fit_on_all_links",
-    "split_graph", "strongest_links", "usual_link_models",
+    "split_graph", "strongest_links",
 ]  # fmt: skip
 
-MANY = 20_000  # links: with more, the pairwise kernel's conjugate gradients take minutes
 INTERVAL = float(norm.ppf(0.975))  # 95%
 
 
@@ -138,25 +137,6 @@ class StrongestLinks(NamedTuple):
     scores: NDArray[np.float64]
     candidates: int
     known: NDArray[np.int64]
-
-
-def usual_link_models(graph: Graph) -> tuple[str, ...]:
-    """Return the predictors that suit a graph, quick ones: as `name:key=value,…`.
-
-    What compares the features of both ends needs the same ones at both, and more than the ids; the
-    pairwise kernel needs that, too, and at most 20,000 links.
-
-    Parameters
-    ----------
-    graph : Graph
-    """
-    bilinear = "bilinear:n_components=10,max_iter=30"
-    if graph.by_id:
-        return bilinear, "fm:n_components=10,max_iter=30"
-    kernel = () if len(graph.links) > MANY else ("pair-svm",)
-    if graph.B is None:
-        return "pairnet:similarity=true,n_components=5,beta=0.0002,max_iter=30", bilinear, *kernel
-    return bilinear, "fm:n_components=10,max_iter=30", *kernel
 
 
 def split_graph(

@@ -50,8 +50,9 @@ class _Factorized(LinkPredictor):
         Rank k of each term.
     loss : "logistic", "squared_hinge" or "squared"
         Of scores against labels of −1 and 1.
-    beta : float ≥ 0
-        Of β/2·(‖U‖² + ‖V‖²), times |λ_s| where there is a λ (3.19).
+    beta : float ≥ 0, optional
+        Of β/2·(‖U‖² + ‖V‖²), times |λ_s| where there is a λ (3.19), beside the mean loss. By default
+        1/(2 pairs): half a unit ridge beside the summed loss.
     fit_intercept : bool
     max_iter : int ≥ 1
     tol : float ≥ 0
@@ -73,7 +74,7 @@ class _Factorized(LinkPredictor):
 
     n_components: int = 30
     loss: str = "logistic"
-    beta: float = 1e-5
+    beta: float | None = None
     fit_intercept: bool = True
     max_iter: int = 100
     tol: float = 1e-5
@@ -103,12 +104,14 @@ class _Factorized(LinkPredictor):
         for name in ("n_components", "max_iter"):
             check_integer(name, getattr(self, name), 1)
         check_integer("num_threads", self.num_threads, 0)
-        for name in ("beta", "tol"):
-            check_real(name, getattr(self, name), 0.0)
+        check_real("tol", self.tol, 0.0)
+        if self.beta is not None:
+            check_real("beta", self.beta, 0.0)
         check_real("init_scale", self.init_scale, 0.0, open_low=True)
 
     def _fit(self, task: Task) -> None:
         rng = check_random_state(self.random_state)
+        self.beta_ = 0.5 / len(task.y) if self.beta is None else float(self.beta)
         self.symmetric_ = self._symmetric(task.A is task.B)
         order = np.argsort(task.left, kind="stable")
         left, right, y = task.left[order], task.right[order], task.y[order]
@@ -140,7 +143,7 @@ class _Factorized(LinkPredictor):
             if columns is not None:
                 linear_epoch(
                     np.arange(len(self.shared_)), Compressed.of(columns), target, self.shared_,
-                    float(self.beta),
+                    self.beta_,
                 )  # fmt: skip
             for place, term in enumerate(self.terms_):
                 report(f"epoch {step}", step - 1 + place / len(self.terms_), self.max_iter)
@@ -159,7 +162,7 @@ class _Factorized(LinkPredictor):
                 given = ", lower theta" if self._theta() is not None and not self._learns_theta() else ""
                 raise FitError(
                     f"the objective is {objective} after {step} epochs: scale the features{given}, "
-                    f"or raise beta (now {self.beta:g})"
+                    f"or raise beta (now {self.beta_:g})"
                 )
             self.history_.append({"objective": objective, "seconds": time.perf_counter() - started})
             if last - objective <= self.tol * max(abs(last), 1e-12):
@@ -168,7 +171,7 @@ class _Factorized(LinkPredictor):
 
     def _shrinkage(self, term: PairTerm) -> Shrinkage:
         """Return the regularization strengths of a term's parameters."""
-        return Shrinkage(float(self.beta), L2, 0.0)
+        return Shrinkage(self.beta_, L2, 0.0)
 
     def _penalty(self) -> float:
         """Return the terms of the objective besides the loss and the squared norms."""
@@ -191,11 +194,11 @@ class _Factorized(LinkPredictor):
     def _objective(self, target: Target) -> float:
         value = float(mean_loss(target.loss, target.pred, target.y, target.row_weights))
         value += self._penalty()
-        value += 0.5 * self.beta * float(self.shared_ @ self.shared_)
+        value += 0.5 * self.beta_ * float(self.shared_ @ self.shared_)
         for term in self.terms_:
             sizes = (term.left**2).sum(axis=0) + (term.right**2).sum(axis=0)
             weights = np.abs(term.weights) if self._has_weights(term) else 1.0
-            value += 0.5 * self.beta * float((weights * sizes).sum())
+            value += 0.5 * self.beta_ * float((weights * sizes).sum())
         return value
 
     def _score(
@@ -549,7 +552,7 @@ class PairFactorizationMachine(_Factorized):
     def _shrinkage(self, term: PairTerm) -> Shrinkage:
         if term.degree == 1:
             return super()._shrinkage(term)
-        return Shrinkage(float(self.beta), code_of(as_penalty(self.penalty)), float(self.gamma))
+        return Shrinkage(self.beta_, code_of(as_penalty(self.penalty)), float(self.gamma))
 
     def _penalty(self) -> float:
         penalty = as_penalty(self.penalty)

@@ -110,6 +110,14 @@ def _checked(
     return given.astype(np.int64), left, right
 
 
+def _distinct(links: Index, n_left: int, n_right: int | None) -> Index:
+    """Return each link once; of one kind (i, j) and (j, i) are one, and (i, i) is none."""
+    if n_right is None:
+        links = links[links[:, 0] != links[:, 1]]
+    _, first = np.unique(_codes(links, n_left, n_right), return_index=True)
+    return links[np.sort(first)]
+
+
 def _codes(pairs: NDArray[np.int64], n_left: int, n_right: int | None) -> Index:
     if len(pairs) == 0:
         return np.empty(0, dtype=np.int64)
@@ -123,6 +131,8 @@ def split_pairs(
     ratio: float = 1.0, test_ratio: float | None = 1.0, seed: int = 0,
 ) -> LinkSplit:  # fmt: skip
     """Split links at random, and draw negatives for each part.
+
+    Repeated links count once, and so do (i, j) and (j, i) of one kind.
 
     Parameters
     ----------
@@ -145,6 +155,7 @@ def split_pairs(
         check_real("test_ratio", test_ratio, 0.0, open_low=True)
     check_integer("seed", seed, 0)
     links, n_left, n_right = _checked("positives", positives, n_left, n_right)
+    links = _distinct(links, n_left, n_right)
     order = np.random.default_rng(seed).permutation(len(links))
     cut = len(links) - round(test_size * len(links))
     train, test = links[order[:cut]], links[order[cut:]]
@@ -186,6 +197,7 @@ def split_objects(
     check_real("ratio", ratio, 0.0, open_low=True)
     check_integer("seed", seed, 0)
     links, n_left, n_right = _checked("positives", positives, n_left, n_right)
+    links = _distinct(links, n_left, n_right)
     rng = np.random.default_rng(seed)
     out_left = np.zeros(n_left, dtype=bool)
     out_left[rng.permutation(n_left)[: round(test_size * n_left)]] = True

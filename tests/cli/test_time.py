@@ -94,5 +94,3 @@ def test_what_is_no_time_is_one_line(ranker, recsys, case):  # noqa: F811
     if "--all" not in arguments:
         code, out, err = recsys("explain", "--ranker", "m", "--item", "i2", *arguments)
         assert code == 2 and out == "" and err.count("\n") == 1 and text in err, err
-
-

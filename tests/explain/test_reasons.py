@@ -74,9 +74,7 @@ def test_changes_are_what_rescoring_without_the_item_gives(planted):
     row = R[2]
     ids, _ = model.recommend(2, row, N=1)
     found = what_if(model, 2, row, int(ids[0]), 12).changes[:3]
-    assert [c.rank for c in found] == sorted(
-        (c.rank for c in found), reverse=True
-    )
+    assert [c.rank for c in found] == sorted((c.rank for c in found), reverse=True)
     for change in found:
         left = np.setdiff1d(row.indices, [change.without])
         less = sp.csr_matrix((np.ones(len(left)), left, [0, len(left)]), row.shape)

@@ -204,7 +204,7 @@ NAMES = {
 
 
 def test_link_predictors_are_made_by_name():
-    assert LINKS.names() == sorted(NAMES) and {name: LINKS.get(name) for name in NAMES} == NAMES
+    assert set(NAMES) <= set(LINKS.names()) and {name: LINKS.get(name) for name in NAMES} == NAMES
     model = make_link_predictor("pairnet", degree=3, beta=0.5)
     assert type(model) is PairNet and (model.degree, model.beta) == (3, 0.5)
     with pytest.raises(InputError, match="unknown link predictor 'pairnets': did you mean 'pairnet'"):

@@ -242,12 +242,6 @@ def test_the_file_is_plain_safetensors(tmp_path):
     assert header["lefts_.0"]["dtype"] == "F64" and "history_" not in manifest["state"]
 
 
-def test_every_predictor_is_in_the_table_of_the_format():
-    from pathlib import Path
-
-    text = (Path(__file__).parents[2] / "docs" / "format.md").read_text(encoding="utf-8")
-    table = text[text.index("## Link predictors") :]
-    assert all(f"`{name}`" in table for name in LINKS)
 
 
 # Networks, without PyTorch

@@ -274,5 +274,3 @@ def test_a_fit_keeps_how_dates_are_written_though_its_own_do_not_tell(tmp_path):
     )
     data = Interactions.from_frame(first, day_first=True)
     assert data.columns.day_first is True
-
-

@@ -95,5 +95,3 @@ def test_a_column_says_which_scores_are_counts_of_users(model, tmp_path):
     assert found.columns.tolist() == ["user", "rank", "item", "title", "score", "source", "why"]
     assert found["source"].tolist() == ["popular"] * 2 + ["model"] * 2
     assert model.recommend_history([], n=2)["source"].tolist() == ["popular"] * 2
-
-

@@ -32,4 +32,3 @@ def best(X, weights, most_clauses, most_literals, cost=0.0):
             inside = holds[list(some)].any(axis=0)
             top = max(top, float(weights[inside].sum()) - cost * size)
     return top
-
