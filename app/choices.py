@@ -11,8 +11,17 @@ SAMPLE = "sample"
 
 
 def ask(widget: Callable[..., Any], label: str, *args: Any, key: str, **options: Any) -> Any:
-    """Draw a widget whose value is in the address, and kept for the session."""
-    return widget(label, *args, key=key, bind="query-params", persist_state="session", **options)
+    """Draw a widget whose value is in the address, and kept for the session.
+
+    The browser's back button opens a page without its parameters: the last value is set again.
+    """
+    visit = st.session_state.get("visit", 0)
+    last, value = st.session_state.setdefault("kept", {}).get(key, (visit, None))
+    if last != visit and key not in st.query_params and st.session_state.get(key) != value:
+        st.session_state[key] = value
+    value = widget(label, *args, key=key, bind="query-params", persist_state="session", **options)
+    st.session_state["kept"][key] = (visit, value)
+    return value
 
 
 def scoped(name: str, *owners: str | None) -> str:

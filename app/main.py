@@ -36,4 +36,7 @@ st.set_page_config(page_title=f"{page.title} · recsys", page_icon=LOGO, layout=
 st.logo(LOGO, size="large")
 st.html(STYLE)
 freeze()
+if st.session_state.get("page") != page.title:
+    st.session_state["page"] = page.title
+    st.session_state["visit"] = st.session_state.get("visit", 0) + 1
 page.run()
