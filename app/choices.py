@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 SAMPLE = "sample"
 
@@ -13,13 +14,17 @@ SAMPLE = "sample"
 def ask(widget: Callable[..., Any], label: str, *args: Any, key: str, **options: Any) -> Any:
     """Draw a widget whose value is in the address, and kept for the session.
 
-    The browser's back button opens a page without its parameters: the last value is set again.
+    The browser's back button opens a page without its parameters, and a bound widget would then go back
+    to its default: in that run it is drawn unbound, with its last value.
     """
     visit = st.session_state.get("visit", 0)
     last, value = st.session_state.setdefault("kept", {}).get(key, (visit, None))
-    if last != visit and key not in st.query_params and st.session_state.get(key) != value:
+    context = get_script_run_ctx()
+    restored = last != visit and context is not None and context.is_history_navigation
+    if restored:
         st.session_state[key] = value
-    value = widget(label, *args, key=key, bind="query-params", persist_state="session", **options)
+    bind = None if restored else "query-params"
+    value = widget(label, *args, key=key, bind=bind, persist_state="session", **options)
     st.session_state["kept"][key] = (visit, value)
     return value
 

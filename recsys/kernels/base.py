@@ -55,7 +55,7 @@ class Kernel:
     def of_counts(
         self, s: NDArray[np.int64], a: NDArray[np.int64], b: NDArray[np.int64], n: int
     ) -> NDArray[Any]:
-        """Return the values of pairs of vectors of dimension n, divided by exp(`log_unit`(n)).
+        """Return the values of pairs of vectors of dimension n, divided by exp(log_unit(n)).
 
         Parameters
         ----------

@@ -174,7 +174,7 @@ def create_app(
         Leave the model's arrays in the file, so that processes share them in memory. The file must then
         be replaced by renaming, and never be written to.
     hosts : sequence of str
-        Host names that requests may be sent to, such as "*.example.com".
+        Host names that requests may be sent to, such as ``*.example.com``.
 
     Examples
     --------
