@@ -11,7 +11,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import copy_context
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -131,7 +131,8 @@ def evaluate(
     protocol = protocol_for(protocol, test, data)
     data = (data if test is None else data.with_test(test)).positive()
     way, parts = find_protocol(protocol), folds_of(data, protocol, folds, seed, only_folds)
-    job = _Job(data, named, parts, parsed, SideInformation(data, protocol), keep, filter_liked)
+    options = {"keep": keep, "filter_liked": filter_liked}
+    job = _Job(data, named, parts, parsed, SideInformation(data, protocol), options)
     interrupted = False
     with bar(progress is True, QUIET) as drawn:
         listener = progress if callable(progress) else drawn
@@ -149,15 +150,14 @@ def evaluate(
     positions, numbers = job.common(all_folds=budget is None)
     used = [parts[number] for number in numbers]
     notes = [*data.notes, *_protocol_notes(way, data, used, filter_liked)]
-    missing = [one.label for k, one in enumerate(named) if k not in positions]
-    missing = [label for label in missing if label not in job.failed]
-    said = "; ".join(
-        [f"not measured: {', '.join(missing)}"] * bool(missing)
-        + [f"folds: {len(numbers)} of {len(parts)}"] * (len(numbers) < len(parts))
-    )
+    labels = [one.label for k, one in enumerate(named) if k not in positions]
+    missing, said = [label for label in labels if label not in job.failed], []
+    if missing:
+        said.append(f"not measured: {', '.join(missing)}")
+    if len(numbers) < len(parts):
+        said.append(f"folds: {len(numbers)} of {len(parts)}")
     if interrupted or said:
-        said = f"{'interrupted' if interrupted else 'out of time'}: {said or 'all is measured'}"
-        notes.append(said)
+        notes.append(f"{'interrupted' if interrupted else 'out of time'}: {'; '.join(said)}")
     rows, measured = _rows(data, used, numbers), job.measured
     values = pd.DataFrame(
         {
@@ -196,7 +196,7 @@ def evaluate(
         report.tested = sp.vstack([fold.test[fold.users] for fold in used], format="csr")
         report.item_ids = data.item_ids
     if interrupted:
-        raise EvaluationInterrupted(report, said)
+        raise EvaluationInterrupted(report, notes[-1])
     return report
 
 
@@ -261,28 +261,24 @@ def _measured(task: _Task) -> tuple[int, int, Measured | Dropped | None]:
         return task.position, task.number, None
 
 
+@dataclass
 class _Job:
     """Every model on every fold, and what is measured of them so far."""
 
-    def __init__(
-        self,
-        data: Interactions,
-        named: list[NamedModel],
-        folds: list[Fold],
-        parsed: list[ParsedMetric],
-        side: SideInformation,
-        keep: int,
-        filter_liked: bool,
-    ) -> None:
-        self.data, self.named, self.folds, self.parsed, self.side = data, named, folds, parsed, side
-        self.options = {"keep": keep, "filter_liked": filter_liked}
-        self.total = len(named) * len(folds)
-        self.measured: dict[int, dict[int, Measured]] = defaultdict(dict)
-        self.failed: dict[str, Dropped] = {}
-        scale = len(data.users) / 100_000
-        self.seconds = [
-            SECONDS.get(getattr(one.model, "name", ""), USUAL_SECONDS) * scale for one in named
-        ]
+    data: Interactions
+    named: list[NamedModel]
+    folds: list[Fold]
+    parsed: list[ParsedMetric]
+    side: SideInformation
+    options: dict[str, Any]  # of `measure`
+    measured: dict[int, dict[int, Measured]] = field(default_factory=lambda: defaultdict(dict))
+    failed: dict[str, Dropped] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.total = len(self.named) * len(self.folds)
+        names = [getattr(one.model, "name", "") for one in self.named]
+        scale = len(self.data.users) / 100_000
+        self.seconds = [scale * SECONDS.get(name, USUAL_SECONDS) for name in names]
 
     def run(
         self,
