@@ -323,24 +323,24 @@ class Report:
         """Return a plot (matplotlib) of all means with their 95% intervals, one panel a metric."""
         if importlib.util.find_spec("matplotlib") is None:
             raise InputError(f"plot() needs matplotlib: {install_hint('plot')}")
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
+        from matplotlib import pyplot
 
         frame, names = self.frame(), list(self.definitions)
         labels = [r.model[:40].replace("$", r"\$") for r in self.results]
-        figure = Figure(figsize=(3.5 * len(names) + 2, 0.4 * len(labels) + 1.5), layout="constrained")
-        FigureCanvasAgg(figure)
-        for panel, name in zip(
-            figure.subplots(1, len(names), squeeze=False, sharey=True)[0], names, strict=True
-        ):
+        size = (3.5 * len(names) + 2, 0.4 * len(labels) + 1.5)
+        figure, panels = pyplot.subplots(
+            1, len(names), squeeze=False, sharey=True, figsize=size, layout="constrained"
+        )
+        for panel, name in zip(panels[0], names, strict=True):
             rows = frame[frame["metric"] == name]
             places = np.arange(len(rows))
             panel.hlines(places, rows["low"], rows["high"])
             panel.plot(rows["mean"], places, "o")
             panel.set_yticks(places, labels)
             panel.set_title(name)
-        figure.axes[0].invert_yaxis()
+        panels[0, 0].invert_yaxis()
         figure.suptitle(f"{self.dataset}, {self.protocol}; 95% intervals over users".replace("$", r"\$"))
+        pyplot.close(figure)  # a notebook shows what is returned, once
         return figure
 
     def as_dict(self) -> dict[str, Any]:
