@@ -119,8 +119,8 @@ def sheets(content: bytes, name: str) -> list[str]:
         return []
     with saved(content, name) as path:
         try:
-            book = pd.ExcelFile(path, engine="calamine")
-            return [str(one) for one in book.sheet_names if len(book.parse(one, nrows=2))]
+            frames = pd.read_excel(path, sheet_name=None, nrows=2, engine="calamine")
+            return [str(sheet) for sheet, frame in frames.items() if len(frame)]
         except Exception:  # noqa: BLE001 - whatever calamine says of a broken workbook
             raise InputError(f"{name[:60]}: this is not a workbook that can be read") from None
 

@@ -1,6 +1,8 @@
 """Each page in Streamlit's own test harness: what it hands to the library, and what it shows of the result."""
 
+import io
 import time
+import zipfile
 from pathlib import Path
 
 import pandas as pd
@@ -156,14 +158,51 @@ def test_the_titles_of_order_lines_are_the_items():
     assert sorted(map(str, data.titles)) == [f"Ding {k}" for k in range(4)]
 
 
-def test_each_sheet_of_a_workbook_can_be_read(tmp_path):
-    pytest.importorskip("openpyxl")
-    path = tmp_path / "two.xlsx"
-    table = pd.DataFrame({"user": ["a", "a", "b"], "item": ["x", "y", "x"]})
-    with pd.ExcelWriter(path) as book:
-        pd.DataFrame({"note": ["read me"]}).to_excel(book, sheet_name="Notes", index=False)
-        table.to_excel(book, sheet_name="Orders", index=False)
-    content = path.read_bytes()
+MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+PACKAGE = "http://schemas.openxmlformats.org/package/2006"
+
+
+def workbook(sheets):
+    """Return the bytes of a workbook of texts."""
+    types, relations, names, parts = [], [], [], {}
+    for k, (name, rows) in enumerate(sheets.items(), 1):
+        cells = "".join(
+            f'<row r="{r}">'
+            + "".join(
+                f'<c r="{chr(65 + c)}{r}" t="inlineStr"><is><t>{text}</t></is></c>'
+                for c, text in enumerate(row)
+            )
+            + "</row>"
+            for r, row in enumerate(rows, 1)
+        )
+        parts[f"xl/worksheets/sheet{k}.xml"] = (
+            f"<worksheet {MAIN}><sheetData>{cells}</sheetData></worksheet>"
+        )
+        relations.append(
+            f'<Relationship Id="rId{k}" Type="{OFFICE}/worksheet" Target="worksheets/sheet{k}.xml"/>'
+        )
+        names.append(f'<sheet name="{name}" sheetId="{k}" r:id="rId{k}"/>')
+        types.append(f'<Override PartName="/xl/worksheets/sheet{k}.xml" ContentType="application/xml"/>')
+    parts["xl/workbook.xml"] = (
+        f'<workbook {MAIN} xmlns:r="{OFFICE}"><sheets>{"".join(names)}</sheets></workbook>'
+    )
+    around = f'<Relationships xmlns="{PACKAGE}/relationships">{{}}</Relationships>'
+    parts["xl/_rels/workbook.xml.rels"] = around.format("".join(relations))
+    main = f'<Relationship Id="rId1" Type="{OFFICE}/officeDocument" Target="xl/workbook.xml"/>'
+    parts["_rels/.rels"] = around.format(main)
+    parts["[Content_Types].xml"] = f'<Types xmlns="{PACKAGE}/content-types">{"".join(types)}</Types>'
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, text in parts.items():
+            archive.writestr(name, text)
+    return out.getvalue()
+
+
+def test_each_sheet_of_a_workbook_can_be_read():
+    pytest.importorskip("python_calamine")
+    orders = [("user", "item"), ("a", "x"), ("a", "y"), ("b", "x")]
+    content = workbook({"Notes": [("note",), ("read me",)], "Orders": orders})
     assert uploads.sheets(content, "two.xlsx") == ["Notes", "Orders"]
     data = uploads.read(content, "two.xlsx", "Orders", {}, {"user": "user", "item": "item"})
     assert data.n_users == 2 and data.n_items == 2
