@@ -10,7 +10,7 @@ from recsys.cli.commands import COMMANDS, load
 EXITS = """
 Exit codes
 : 0, done; 2, something you gave cannot be used, and one line on standard error says what and how to mend
-  it; 1, a fault of ours.
+  it; 1, a fault of ours; 130, interrupted.
 
 Where a table is printed it goes to standard output, everything else to standard error.
 """

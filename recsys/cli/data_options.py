@@ -116,7 +116,7 @@ class DataOptions:
         return data
 
     def _interactions(self) -> Interactions:
-        given: dict[str, Any] = {
+        columns: dict[str, Any] = {
             "user": self.user_col, "item": self.item_col, "rating": self.rating_col,
             "time": self.time_col, "weight": self.weight_col, "duplicates": self.duplicates,
             "names": None if self.names is None else [name.strip() for name in self.names.split(",")],
@@ -126,8 +126,8 @@ class DataOptions:
         if self.interactions is not None:
             if self.dataset is not None:
                 raise InputError("pass --dataset or --interactions, not both")
-            return read(self.interactions, min_rating=self.min_rating, interface="terminal", **given)
-        if any(value is not None for value in given.values()):
+            return read(self.interactions, min_rating=self.min_rating, interface="terminal", **columns)
+        if any(value is not None for value in columns.values()):
             raise InputError(
                 "columns and the form of a file are for --interactions FILE; a dataset knows its own"
             )
@@ -143,7 +143,7 @@ def takes_data(command: Callable[..., None]) -> Callable[..., None]:
     """
     names = [field.name for field in fields(DataOptions)]
     hints = get_type_hints(DataOptions, include_extras=True)
-    options = {
+    parameters_of_data = {
         field.name: inspect.Parameter(
             field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default,
             annotation=hints[field.name],
@@ -154,14 +154,14 @@ def takes_data(command: Callable[..., None]) -> Callable[..., None]:
     parameters: list[inspect.Parameter] = []
     for name, parameter in signature.parameters.items():
         if name == "data":
-            parameters.extend(options.values())
+            parameters.extend(parameters_of_data.values())
         else:
             parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
 
     @functools.wraps(command)
-    def wrapper(**given: Any) -> None:
-        data = DataOptions(**{name: given.pop(name) for name in names})
-        command(data=data, **given)
+    def wrapper(**options: Any) -> None:
+        data = DataOptions(**{name: options.pop(name) for name in names})
+        command(data=data, **options)
 
     wrapper.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     # Typer takes annotations from here, not from the signature.

@@ -61,15 +61,15 @@ def evaluate(
     names = [part for text in metric or () for part in text.split(",")] or ["auc", "ndcg@10", "map@10"]
     for name in names:
         parse_metric(name)
-    found = data.load(quiet, test)
-    known = [] if found.user_features is None else list(map(str, found.user_features.columns))
+    loaded = data.load(quiet, test)
+    known = [] if loaded.user_features is None else list(map(str, loaded.user_features.columns))
     for name in by or ():
         if name not in (attributes := ["profile length", "popularity", *known]):
             raise InputError(f"--by {name!r}: {did_you_mean(name, attributes)}")
-    chosen, only_folds = protocol_for(protocol, test, found), None
+    chosen, only_folds = protocol_for(protocol, test, loaded), None
     if not models:
         way = find_protocol(chosen)
-        default = default_comparison(found, way.folds if way.grouped and folds is None else 1)
+        default = default_comparison(loaded, way.folds if way.grouped and folds is None else 1)
         models = [(spec, ranker_of(spec)) for spec in default.models]
         only_folds = default.only_folds
         if default.note and not quiet:
@@ -83,7 +83,7 @@ def evaluate(
     try:
         with bar(not quiet) as progress:
             report = run_evaluation(
-                found, models, protocol=chosen, folds=folds, only_folds=only_folds, metrics=names,
+                loaded, models, protocol=chosen, folds=folds, only_folds=only_folds, metrics=names,
                 seed=seed, filter_liked=not keep_liked, n_jobs=jobs, budget=budget, progress=progress,
                 on_result=None if quiet or len(models) == 1 else show,
             )  # fmt: skip
@@ -91,10 +91,10 @@ def evaluate(
         report, stopped = error.report, str(error)
     groups = {attribute: report.by(attribute) for attribute in by or ()}
     if json_file != "-":
-        _print_report(report, found.notes)
+        _print_report(report, loaded.notes)
         for name, table in groups.items():
             cells = table.round(4).to_numpy(dtype=object).tolist()
-            terminal.table(f"By {name}, with 95% intervals over users", list(table), cells)
+            terminal.table(f"By {name}, with 95% intervals over users", list(table.columns), cells)
     if json_file:
         answer = report.as_dict() | {"versions": health.versions()}
         if groups:

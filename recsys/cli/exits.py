@@ -56,9 +56,9 @@ def guarded(command: Callable[[], int]) -> int:
     except Exception as error:
         # What Typer says of wrong options. It does not export their base class, which is click's or,
         # in later versions, that of a copy of its own; each of them has this method.
-        told = getattr(error, "format_message", None)
-        if told is not None:
-            return _complain(told(), REFUSED)
+        message = getattr(error, "format_message", None)
+        if message is not None:
+            return _complain(message(), REFUSED)
         _trace()
         where = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         code = _complain(f"internal error, please report it: {where} (RECSYS_DEBUG=1 shows more)", 1)

@@ -41,8 +41,8 @@ def explain(
     if why.reasons.kind == "nearest":
         print(f"Its score is {why.score:.4g}; {why.ranker} has no shares that add up to it.")
     if why.parts:
-        rows = [(name, f"{adds:+.4g}") for name, _, adds in why.parts]
-        terminal.table("The score by models", ("model", "adds to the score"), rows)
+        parts = [(name, f"{adds:+.4g}") for name, _, adds in why.parts]
+        terminal.table("The score by models", ("model", "adds to the score"), parts)
     lines = [
         f"Without {one['title']}: rank {one['rank']:,}, score {one['score']:.4g}."
         for one in (why.changes or {"listed": []})["listed"]

@@ -30,17 +30,17 @@ def fit(
     """Fit a ranker and write it, with ids, titles and histories, to one file."""
     use_threads(threads)
     ranker = ranker_of(model)
-    found = data.load(quiet)
+    loaded = data.load(quiet)
     if not quiet:
-        for note in fit_notes(ranker, found):
+        for note in fit_notes(ranker, loaded):
             print(f"note: {note}")
     start = time.perf_counter()
     with bar(not quiet) as progress, listening(progress):
         progress(f"fitting {ranker.name}", 0, None)
-        package = fit_package(ranker, found, show_progress=False)
+        package = fit_package(ranker, loaded, show_progress=False)
     package.save(out)
     if not quiet:
-        on = f"{counted(found.n_users, 'user')} and {counted(found.n_items, 'item')}"
+        on = f"{counted(loaded.n_users, 'user')} and {counted(loaded.n_items, 'item')}"
         print(
             f"{ranker.name} fitted on {on} in {time.perf_counter() - start:.1f} s, written to "
             f"{terminal.literal(out)}"

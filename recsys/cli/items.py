@@ -46,7 +46,7 @@ def similar(
     model = Recommender.of(package, "pandas")
     if user is not None:
         table = model.similar_users(user, number)
-        title, columns = f"Similar to {user}", ("rank", "user", "score")
+        title, names = f"Similar to {user}", ["rank", "user", "score"]
     else:
         only = item_ids(package, "--items", items)
         exclude = item_ids(package, "--filter-items", filter_items)
@@ -54,12 +54,12 @@ def similar(
             item, number, candidates=only, exclude=exclude, filters=filters, diversity=diversity
         )
         title = f"Similar to {package.titles[package.item_index[str(item)]]}"
-        columns = ("rank", "item", "title", "score")
-    columns = tuple(name for name in columns if name in table)
+        names = ["rank", "item", "title", "score"]
+    names = [name for name in names if name in table]
     table["score"] = [f"{score:.4g}" for score in table["score"]]
     heads = {"item": "item_id", "user": "user_id", "score": "similarity"}
-    rows = table[list(columns)].itertuples(index=False)
-    terminal.table(title, [heads.get(name, name) for name in columns], rows)
+    rows = table[names].itertuples(index=False)
+    terminal.table(title, [heads.get(name, name) for name in names], rows)
 
 
 def predict(

@@ -63,37 +63,37 @@ Diversity = Annotated[
 ]
 
 
-def ids_of(given: str) -> list[str]:
+def ids_of(text: str) -> list[str]:
     """Return the ids of a text like ID,ID."""
-    return [part.strip() for part in given.split(",") if part.strip()]
+    return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def ids_or_file(given: str) -> list[str]:
+def ids_or_file(text: str) -> list[str]:
     """Return the ids of a text like ID,ID, or the lines of a file for @FILE."""
-    if not _names_file(given):
-        if given.startswith("@") and ("." in given or "/" in given):
-            raise InputError(f"there is no file {given[1:][:60]}")
-        return ids_of(given)
-    return [line.strip() for line in read_text(Path(given[1:])).split("\n") if line.strip()]
+    if not _names_file(text):
+        if text.startswith("@") and ("." in text or "/" in text):
+            raise InputError(f"there is no file {text[1:][:60]}")
+        return ids_of(text)
+    return [line.strip() for line in read_text(Path(text[1:])).split("\n") if line.strip()]
 
 
-def _names_file(given: str) -> bool:
-    return given.startswith("@") and Path(given[1:]).is_file()
+def _names_file(text: str) -> bool:
+    return text.startswith("@") and Path(text[1:]).is_file()
 
 
-def item_ids(package: ModelPackage, option: str, given: str | None) -> list[str] | None:
+def item_ids(package: ModelPackage, option: str, text: str | None) -> list[str] | None:
     """Return the item ids of `ids_or_file`; those of a file that the model does not have are counted.
 
     A list of stock has items without a purchase. An id that is typed must be known.
     """
-    if given is None:
+    if text is None:
         return None
-    ids = ids_or_file(given)
-    if not _names_file(given):
+    ids = ids_or_file(text)
+    if not _names_file(text):
         return ids
     known = [one for one in ids if one in package.item_index]
     if ids and not known:
-        raise InputError(f"{option} {given}: no id of the {len(ids):,} is an item of the model")
+        raise InputError(f"{option} {text}: no id of the {len(ids):,} is an item of the model")
     if absent := len(ids) - len(known):
         terminal.say(
             f"note: {option}: {absent:,} of {counted(len(ids), 'id')} not in the model: left out"
@@ -101,24 +101,18 @@ def item_ids(package: ModelPackage, option: str, given: str | None) -> list[str]
     return known
 
 
-def pairs_of(option: str, given: list[str] | None, form: str) -> dict[str, str]:
-    """Return the values of a repeated option such as NAME=VALUE, by name."""
-    found: dict[str, str] = {}
-    for one in given or ():
-        name, _, value = one.rpartition("=")
-        if not name or not value or name in found:
-            raise InputError(f"{option} {one[:60]!r}: give each once, as {option} {form}")
-        found[name] = value
-    return found
-
-
-def filters_of(given: list[str] | None, option: str = "--filter") -> dict[str, Any] | None:
-    """Return the filters of an option such as --filter, as `Recommender.recommend` takes them."""
-    found: dict[str, Any] = {}
-    for name, wanted in pairs_of(option, given, "genres=Drama,War").items():
+def filters_of(conditions: list[str] | None) -> dict[str, Any] | None:
+    """Return the filters of --filter NAME=VALUE, as `Recommender.recommend` takes them."""
+    filters: dict[str, Any] = {}
+    for condition in conditions or ():
+        name, _, wanted = condition.rpartition("=")
+        if not name or not wanted or name in filters:
+            raise InputError(
+                f"--filter {condition[:60]!r}: give each once, as --filter genres=Drama,War"
+            )
         least, between, most = wanted.partition("..")
-        found[name] = tuple(_end(one) for one in (least, most)) if between else ids_of(wanted)
-    return found or None
+        filters[name] = (_end(least), _end(most)) if between else ids_of(wanted)
+    return filters or None
 
 
 def _end(text: str) -> float | str | None:

@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -89,15 +89,15 @@ def serve(
 
 def listen(host: str, port: int, uds: str | None) -> socket.socket:
     """Return a bound socket; uvicorn's own exits with a code of its own, and keeps Nagle's delays."""
+    address: Any = uds
+    family, kind, protocol = getattr(socket, "AF_UNIX", 0), socket.SOCK_STREAM, 0
     try:
         if uds is None:
             family, kind, protocol, _, address = socket.getaddrinfo(
                 host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
             )[0]
-        else:
-            family, kind, protocol, address = socket.AF_UNIX, socket.SOCK_STREAM, 0, uds
-            if Path(uds).is_socket():
-                os.unlink(uds)  # of a service that was killed
+        elif Path(uds).is_socket():
+            os.unlink(uds)  # of a service that was killed
         listener = socket.socket(family, kind, protocol)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)

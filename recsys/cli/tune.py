@@ -47,25 +47,25 @@ def tune(
         parse_metric(name)
     if study is not None and "://" not in study and not Path(study).parent.is_dir():
         raise InputError(f"--study {study}: the folder {Path(study).parent} does not exist")
-    given = data.load(quiet, test)
-    chosen = protocol_for(protocol, test, given)
+    loaded = data.load(quiet, test)
+    chosen = protocol_for(protocol, test, loaded)
     with bar(not quiet) as progress:
-        found = search(
-            given, model, trials, metric=metric, protocol=chosen, seed=seed, storage=study,
+        result = search(
+            loaded, model, trials, metric=metric, protocol=chosen, seed=seed, storage=study,
             progress=progress, n_jobs=1 if jobs is None else jobs,
         )  # fmt: skip
     if json_file:
         terminal.write_json(
             json_file,
             {
-                "model": found.spec, "params": found.params, "metric": metric, "value": found.value,
-                "dataset": given.name, "protocol": chosen, "seed": seed,
-                "trials": [{"params": params, "value": value} for params, value in found.trials],
+                "model": result.spec, "params": result.params, "metric": metric, "value": result.value,
+                "dataset": loaded.name, "protocol": chosen, "seed": seed,
+                "trials": [{"params": params, "value": value} for params, value in result.trials],
             },
         )  # fmt: skip
     if json_file != "-":
-        best = sorted(found.trials, key=lambda trial: -trial[1])[:5]
+        best = sorted(result.trials, key=lambda trial: -trial[1])[:5]
         rows = [(", ".join(f"{k}={v}" for k, v in p.items()), f"{value:.4f}") for p, value in best]
-        title = f"{given.name}: {model}, {len(found.trials)} trials on training rows, {metric}"
+        title = f"{loaded.name}: {model}, {len(result.trials)} trials on training rows, {metric}"
         terminal.table(title, ("parameters", metric), rows)
-        print(f"--model {found.spec}")
+        print(f"--model {result.spec}")

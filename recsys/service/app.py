@@ -243,8 +243,8 @@ def _malformed(_: Request, error: Any) -> JSONResponse:
 def _add_routes(app: FastAPI, models: ModelStore, metrics: Metrics, plain: Line, slow: Line) -> None:
     """Add the routes; each answers from the model that is current when it begins."""
 
-    def line(asked: Any) -> Line:
-        return slow if asked.slow else plain
+    def line(body: Any) -> Line:
+        return slow if body.slow else plain
 
     def get(path: str, model: Any = None) -> Callable[..., Any]:
         return app.api_route(path, methods=["GET", "HEAD"], response_model=model)
@@ -273,10 +273,10 @@ def _add_routes(app: FastAPI, models: ModelStore, metrics: Metrics, plain: Line,
         return Response(metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
     @app.post("/recommend", response_model=schemas.RecommendResponse)
-    def recommend(asked: schemas.RecommendRequest) -> Response:
+    def recommend(body: schemas.RecommendRequest) -> Response:
         """Return the best items for a known user or a history."""
-        with line(asked):
-            return recommended(models.current, asked)
+        with line(body):
+            return recommended(models.current, body)
 
     @app.get("/users/{user:text}/recommendations", response_model=schemas.RecommendResponse)
     def recommend_to_user(user: str, n: Annotated[int, Query(ge=1, le=1000)] = 10) -> Response:
@@ -285,10 +285,10 @@ def _add_routes(app: FastAPI, models: ModelStore, metrics: Metrics, plain: Line,
             return recommended(models.current, schemas.RecommendRequest(user=user, n=n))
 
     @app.post("/similar", response_model=schemas.ItemsResponse)
-    def similar(asked: schemas.SimilarRequest) -> Response:
+    def similar(body: schemas.SimilarRequest) -> Response:
         """Return the items most similar to one."""
-        with slow if asked.diversity else plain:
-            return similar_to(models.current, asked)
+        with slow if body.diversity else plain:
+            return similar_to(models.current, body)
 
     @app.get("/items/{item:text}/similar", response_model=schemas.ItemsResponse)
     def similar_to_item(item: str, n: Annotated[int, Query(ge=1, le=1000)] = 10) -> Response:
@@ -303,57 +303,57 @@ def _add_routes(app: FastAPI, models: ModelStore, metrics: Metrics, plain: Line,
             return users_like(models.current, user, n)
 
     @app.post("/scores", response_model=schemas.RecommendResponse)
-    def scores(asked: schemas.ScoresRequest) -> Response:
+    def scores(body: schemas.ScoresRequest) -> Response:
         """Return the scores of items for a known user or a history."""
-        with line(asked):
-            return scores_of(models.current, asked)
+        with line(body):
+            return scores_of(models.current, body)
 
     @app.post("/explain")
-    def explain(asked: schemas.ExplainRequest) -> Response:
+    def explain(body: schemas.ExplainRequest) -> Response:
         """Return what an item's score rests on, as `recsys explain --json` writes it."""
         with slow:
-            return explanation(models.current, asked)
+            return explanation(models.current, body)
 
 
-def recommended(model: ServedModel, asked: schemas.RecommendRequest) -> Response:
+def recommended(model: ServedModel, body: schemas.RecommendRequest) -> Response:
     """Return a list."""
-    package, profile = model.package, profile_of(model, asked)
-    if asked.why and asked.n * profile.row.nnz > schemas.MOST_REASONS:
+    package, profile = model.package, profile_of(model, body)
+    if body.why and body.n * profile.row.nnz > schemas.MOST_REASONS:
         most = schemas.MOST_REASONS // profile.row.nnz
         raise InputError(f"n: at most {most} items are explained for {profile.row.nnz} liked ones")
-    left_out, unknown = filtered_items(model, asked)
-    disliked, unknown_dislikes = package.known_items(asked.dislikes)
+    left_out, unknown = filtered_items(model, body)
+    disliked, unknown_dislikes = package.known_items(body.dislikes)
     result = rerank(
         package.ranker,
         profile.userid,
         profile.row,
-        asked.n,
+        body.n,
         dislikes=disliked,
-        diversity=asked.diversity,
-        item_users=package.item_users if asked.diversity else None,
-        filter_already_liked_items=asked.filter_liked,
+        diversity=body.diversity,
+        item_users=package.item_users if body.diversity else None,
+        filter_already_liked_items=body.filter_liked,
         recalculate_user=profile.fold_in,
         times=profile.new_times,
         filter_items=left_out,
     )
     items = named(model, *result)
-    if asked.why:
+    if body.why:
         for item in items:
             item["why"] = explained(package, profile, item["item"]).as_dict()
     unknown = [*profile.unknown, *unknown, *unknown_dislikes]
     return encoded({"items": items, "fallback": bool(result.fallback), "unknown": unknown})
 
 
-def similar_to(model: ServedModel, asked: schemas.SimilarRequest) -> Response:
+def similar_to(model: ServedModel, body: schemas.SimilarRequest) -> Response:
     """Return similar items."""
-    package, item = model.package, item_of(model, asked.item)
-    left_out, unknown = filtered_items(model, asked)
+    package, item = model.package, item_of(model, body.item)
+    left_out, unknown = filtered_items(model, body)
     result = similar_items(
         package.ranker,
         item,
-        asked.n,
-        diversity=asked.diversity,
-        item_users=package.item_users if asked.diversity else None,
+        body.n,
+        diversity=body.diversity,
+        item_users=package.item_users if body.diversity else None,
         filter_items=left_out,
     )
     return encoded({"items": named(model, *result), "unknown": unknown})
@@ -376,10 +376,10 @@ def users_like(model: ServedModel, user: str, n: int) -> Response:
     )
 
 
-def scores_of(model: ServedModel, asked: schemas.ScoresRequest) -> Response:
+def scores_of(model: ServedModel, body: schemas.ScoresRequest) -> Response:
     """Return scores of items."""
-    ranker, profile = model.package.ranker, profile_of(model, asked)
-    items, unknown = model.package.known_items(asked.items)
+    ranker, profile = model.package.ranker, profile_of(model, body)
+    items, unknown = model.package.known_items(body.items)
     scores = ranker.scores(
         profile.userid, profile.row, recalculate_user=profile.fold_in, times=profile.new_times
     )[0]
@@ -391,31 +391,31 @@ def scores_of(model: ServedModel, asked: schemas.ScoresRequest) -> Response:
     )
 
 
-def explanation(model: ServedModel, asked: schemas.ExplainRequest) -> Response:
+def explanation(model: ServedModel, body: schemas.ExplainRequest) -> Response:
     """Return what a score rests on."""
-    item_of(model, asked.item)
-    profile = profile_of(model, asked)
-    why = explained(model.package, profile, asked.item, asked.n, changes=asked.changes)
+    item_of(model, body.item)
+    profile = profile_of(model, body)
+    why = explained(model.package, profile, body.item, body.n, changes=body.changes)
     return encoded(why.as_dict() | {"unknown": list(profile.unknown)})
 
 
-def encoded(body: dict[str, Any]) -> Response:
+def encoded(content: dict[str, Any]) -> Response:
     """Return a response of JSON."""
-    text = json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return Response(text, media_type="application/json")
 
 
-def profile_of(model: ServedModel, asked: schemas.ProfileRequest) -> Profile:
+def profile_of(model: ServedModel, body: schemas.ProfileRequest) -> Profile:
     """Return the profile of a known user or of a history, whose unknown items are left out."""
-    if asked.history is None:
-        if asked.user not in model.package.user_index:
-            raise HTTPException(404, f"unknown user {str(asked.user)[:60]!r}: post a history instead")
-        return model.package.profile(asked.user)
-    ids = [item if isinstance(item, str) else item.item for item in asked.history]
-    times = [getattr(item, "time", None) for item in asked.history]
+    if body.history is None:
+        if body.user not in model.package.user_index:
+            raise HTTPException(404, f"unknown user {str(body.user)[:60]!r}: post a history instead")
+        return model.package.profile(body.user)
+    ids = [item if isinstance(item, str) else item.item for item in body.history]
+    times: list[Any] = [getattr(item, "time", None) for item in body.history]
     if None in times and any(time is not None for time in times):
         raise InputError("history: give all items a time, or none")
-    weights = [getattr(item, "weight", None) for item in asked.history]
+    weights = [getattr(item, "weight", None) for item in body.history]
     return model.package.profile(
         history=ids,
         times=None if None in times or not times else times,
@@ -432,18 +432,16 @@ def item_of(model: ServedModel, item: str) -> int:
 
 
 def filtered_items(
-    model: ServedModel, asked: schemas.Candidates
+    model: ServedModel, body: schemas.Candidates
 ) -> tuple[NDArray[np.intp] | None, list[str]]:
     """Return the items that are left out, None where none are, and the ids that are unknown."""
-    if asked.items is None and not asked.filter_items and not asked.filters:
+    if body.items is None and not body.filter_items and not body.filters:
         return None, []
-    keep = np.full(len(model.package.item_ids), asked.items is None)
-    known, unknown = model.package.known_items(
-        asked.filter_items if asked.items is None else asked.items
-    )
-    keep[known] = asked.items is not None
-    if asked.filters:
-        filters = asked.model_dump(include={"filters"})["filters"]
+    keep = np.full(len(model.package.item_ids), body.items is None)
+    known, unknown = model.package.known_items(body.filter_items if body.items is None else body.items)
+    keep[known] = body.items is not None
+    if body.filters:
+        filters = body.model_dump(include={"filters"})["filters"]
         keep &= model.passing(json.dumps(filters, sort_keys=True))
     return np.flatnonzero(~keep), unknown
 
