@@ -9,7 +9,7 @@ Goes on where it was stopped: a tuned row is kept while the peer's search space 
 per user lie in the user's cache while the parameters are the same (of `auto`: while the sources are). `--again PEER`
 forgets both. A trial's seconds are the processor's, so that what runs beside it takes none.
 
-`--neighbours` measures instead what `user-knn`, `tifu-knn`, `cosine`, `tfidf` and `bm25` would be worth as candidates, on
+`--neighbours` measures instead what `user-knn`, `cosine`, `tfidf` and `bm25` would be worth as candidates, on
 validation only: inside the training part of the first fold, `auto` is fitted with them and without.
 
 python -m benchmarks.auto --neighbours [dataset/protocol …]
@@ -341,10 +341,6 @@ NEIGHBOURS = {  # folds inside the training part
 }  # fmt: skip
 TRIED = {
     "user-knn": {"user-knn": (Candidate("top_k=50"), Candidate("top_k=200"))},
-    "user-knn, tifu-knn": {
-        "user-knn": (Candidate("top_k=50"), Candidate("top_k=200")),
-        "tifu-knn": (Candidate("top_k=300"),),
-    },
     "cosine, tfidf, bm25": {
         name: (Candidate("top_k=20"), Candidate("top_k=200")) for name in ("cosine", "tfidf", "bm25")
     },

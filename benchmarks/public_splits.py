@@ -36,12 +36,12 @@ from recsys.utils.spec import parse_spec
 SETS = ("gowalla", "yelp2018")
 PARTS = (
     "bm25",
-    "graph-filter:filter=bspm-em,factors=448,sharpening=2.5",
+    "graph-filter:filter=gf-cf,factors=448",
     "msdw:alpha=0.2,votes=0.5,locality=1.1,sharpening=1.2",
     "msdw:alpha=0.4,votes=0.5,locality=1.1",
     "ease:votes=0.5,regularization=25,top_k=100,ridge_power=0.3,dropout=0.5",
     "graph-filter:filter=ideal,factors=1024",
-    "als:factors=128,alpha=20,regularization=60,ridge_power=1,iterations=8",
+    "als:factors=128,alpha=20,regularization=60,iterations=8",
 )
 LITERATURE = ("graph-filter:filter=gf-cf",)
 SHARE, USERS, SEED = 0.2, 3000, 0

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from recsys.errors import CapabilityError, InputError
-from recsys.rankers.answers import Recommendations
-from recsys.rankers.base import Ranker
+from recsys.rankers.base import Ranker, Recommendations
 from recsys.utils.sparse import row_of
 from recsys.utils.topn import all_but
 from recsys.utils.validation import check_ids, check_integer, check_real, take_columns

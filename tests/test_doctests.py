@@ -12,8 +12,7 @@ import recsys
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 NEEDS = {  # modules of which the whole is on top of another package
     "recsys.links.neural": "torch",
-    "recsys.rankers.honfm": "torch",
-    "recsys.rankers.pair_dnn": "torch",
+    "recsys.rankers.networks": "torch",
 }
 PACKAGES = sorted(module.name for module in pkgutil.iter_modules(recsys.__path__, "recsys."))
 

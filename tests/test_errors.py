@@ -13,7 +13,6 @@ import recsys
 from recsys import errors
 from recsys.data.splits import find_protocol, protocol_for
 from recsys.explain import text
-from recsys.rankers._ties import check_ties
 from recsys.utils import frames, validation
 
 
@@ -54,7 +53,6 @@ CALLS = {
     "protocol": find_protocol,
     "protocol beside a test half": lambda given: protocol_for(given, "test.csv"),
     "table": lambda given: frames.make({}, given),
-    "ties": check_ties,
     "word": lambda given: text.rule_sentence(["a"], None, word=given),
     "dataset": recsys.load_dataset,
 }

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from recsys import _jit
 from recsys.kernels import item_gram, make_kernel
 from recsys.kernels.item_gram import dense_counts
-from recsys.rankers import _scoring, ease
 from recsys.utils import topn, validation
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -39,22 +38,6 @@ def drawn(seed, users=9, items=40, share=0.4):
 
 
 hypothesis_settings = settings(max_examples=60, deadline=None)
-
-
-@pytest.mark.thorough
-@given(seed=SEEDS)
-@hypothesis_settings
-def test_scores(seed):
-    rng, rows = drawn(seed, items=int(np.random.default_rng(seed).integers(1, 1100)))
-    items = rows.shape[1]
-    for dtype in (np.float32, np.float64):
-        matrix = rng.standard_normal((items, items)).astype(dtype)
-        weights, offset, scale = rng.standard_normal(rows.nnz), rng.standard_normal(items), rng.random(9)
-        arrays = (rows.indptr, rows.indices.view(np.uint32), weights, matrix, offset, scale)
-        plain, compiled = np.empty((9, items), dtype), np.empty((9, items), dtype)
-        _scoring._in_numpy(*arrays, plain)
-        _scoring._direct(0, 1, *arrays, compiled)
-        assert np.array_equal(plain, compiled)
 
 
 @given(seed=SEEDS, n=st.integers(1, 50), skip=st.booleans(), last=st.booleans())
@@ -92,17 +75,6 @@ def test_the_order_of_index_arrays(seed, fault):
             size -= 1
     given_ = (indptr, indices, size, *rows.shape)
     assert validation._order_of(*given_) == validation._check_csr(*given_)
-
-
-@given(seed=SEEDS)
-@hypothesis_settings
-def test_weights_of_ease(seed):
-    rng = np.random.default_rng(seed)
-    inverse = np.asfortranarray(np.triu(rng.standard_normal((17, 17))) + 17 * np.eye(17))
-    inverse += np.tril(np.full((17, 17), np.nan), -1)  # what is below the diagonal is never read
-    compiled = np.empty((17, 17), np.float32)
-    ease._negate_and_scale(0, 1, inverse, compiled)
-    assert np.array_equal(ease._weights(inverse), compiled)
 
 
 @pytest.mark.parametrize("normalize", [True, False])

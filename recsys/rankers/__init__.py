@@ -1,14 +1,13 @@
-"""Rankers, one file each, all behind the protocol of `recsys.rankers.base.Ranker`."""
+"""Rankers, one file a family, all behind the protocol of `recsys.rankers.base.Ranker`."""
 
-from recsys.rankers.answers import Explanation, Recommendations
-from recsys.rankers.base import Ranker
+from recsys.rankers.base import Explanation, Ranker, Recommendations
 from recsys.rankers.catalogue import ModelPackage, fit_package, load_package
+from recsys.rankers.files import load_ranker, read_ranker
 from recsys.rankers.registry import list_rankers, make_ranker
-from recsys.rankers.serialization import load_ranker, read_ranker
 
 __all__ = [
-    "ModelPackage",
     "Explanation",
+    "ModelPackage",
     "Ranker",
     "Recommendations",
     "fit_package",

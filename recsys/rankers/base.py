@@ -1,17 +1,14 @@
-"""The Ranker protocol: what callers call, checked, and the hooks that a ranker writes.
+"""The Ranker protocol: the calls of implicit's `RecommenderBase`, checked, and the hooks of a ranker.
 
-A ranker subclasses `Ranker` as a dataclass whose fields are its parameters, and writes `_fit` and one of
-`_fold_in_scores`, which sees a row only, and `_scores`, which sees whose it is. What else it can do
-follows from what else it writes (`ABILITIES`). Everything a caller can get wrong is refused here.
-Lists are made in `_lists`, equal scores ordered in `_ties`; what was learned is kept by `state`.
+A ranker subclasses `Ranker` as a dataclass whose fields are its parameters. It writes `_fit(data)` and
+`_scores(rows, users)`, and, if it can, `_explain`, `_item_similarity` and `_user_similarity`.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,39 +17,102 @@ from numpy.typing import ArrayLike, NDArray
 
 from recsys import errors
 from recsys.errors import CapabilityError, InputError
-from recsys.rankers._files import read_ranker, write_ranker
-from recsys.rankers._lists import Request, best_lists, nearest, score_rows
-from recsys.rankers._ties import TieOrder, check_ties
-from recsys.rankers.answers import Explanation, Recommendations
-from recsys.rankers.state import State, state_of, take_over
-from recsys.rankers.state import expect as expect  # which rankers import from here
+from recsys.rankers import files
 from recsys.registry import check_parameters
 from recsys.utils import model_file
 from recsys.utils.progress import bar_of_python
 from recsys.utils.recency import aligned
 from recsys.utils.sparse import entries_of
-from recsys.utils.topn import LOWEST as LOWEST
-from recsys.utils.topn import Candidates, candidates
+from recsys.utils.topn import LOWEST, Candidates, candidates, top_n
 from recsys.utils.validation import check_ids, check_integer, clean_matrix
 
-DENSE_ITEMS = 8_000  # up to which `auto` tries models of all pairs of items
+DENSE_ITEMS = 8_000  # up to which matrices of all pairs of items are made
+BLOCK_BYTES = 64_000_000  # of the scores that are held at a time
 
 Callback = Callable[..., Any]
 Shares = tuple[float, NDArray[np.float64]]  # a score, and what each interaction of the row adds to it
-Times = NDArray[np.float64] | None  # of rows' interactions, aligned with their indices
 
-# What a ranker can do, and the methods of which one's presence says so.
+# What a ranker can do, and the method that says so.
 ABILITIES = {
-    "fold-in": ("_fold_in_scores",),
-    "explain": ("_explain", "_explain_items"),
-    "similar-items": ("_item_similarity",),
-    "similar-users": ("_user_similarity",),
-    "cold-items": ("_item_vectors",),
-    "cold-users": ("_rows",),
-    "embeddings": ("item_embeddings",),
-    "updates": ("_change_rows",),
+    "explain": "_explain",
+    "similar-items": "_item_similarity",
+    "similar-users": "_user_similarity",
+    "cold-items": "_item_vectors",
+    "cold-users": "_history_features",
+    "embeddings": "item_embeddings",
 }
-SIDE_INFORMATION = frozenset(("item_features", "user_features", "times"))
+
+
+class Recommendations(tuple[NDArray[np.int32], NDArray[np.float32]]):
+    """The pair (ids, scores), with `fallback`: which users had no liked item.
+
+    For those the scores are popularities, numbers of users per item.
+
+    Parameters
+    ----------
+    ids : (N,) or (users, N) int32
+    scores : the same shape, float32
+    fallback : bool, or (users,) bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ids, scores = best = Recommendations(np.array([4, 2]), np.array([0.5, 0.25]))
+    >>> best.ids is ids, best.fallback
+    (True, False)
+    """
+
+    fallback: bool | NDArray[np.bool_]
+
+    def __new__(
+        cls,
+        ids: NDArray[np.int32],
+        scores: NDArray[np.float32],
+        fallback: bool | NDArray[np.bool_] = False,
+    ) -> Self:
+        """Make the pair."""
+        pair = super().__new__(cls, (ids, scores))
+        pair.fallback = fallback
+        return pair
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        """Return the arguments of `__new__`, for copies."""
+        return (*self, self.fallback)
+
+    @property
+    def ids(self) -> NDArray[np.int32]:
+        """Item indices, best first."""
+        return self[0]
+
+    @property
+    def scores(self) -> NDArray[np.float32]:
+        """Their scores, non-increasing."""
+        return self[1]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Decomposition of a score: score = bias + the contributions' sum.
+
+    Attributes
+    ----------
+    score : float
+        The item's score for this user.
+    bias : float
+        What the listed items do not account for.
+    contributions : list of (int, float)
+        Liked items and their shares, largest magnitude first.
+
+    Examples
+    --------
+    >>> why = Explanation(1.0, 0.25, [(3, 0.5), (7, 0.25)])
+    >>> why.bias + sum(share for _, share in why.contributions)
+    1.0
+    """
+
+    score: float
+    bias: float
+    contributions: list[tuple[int, float]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -62,14 +122,40 @@ class Candidate:
     params: str = ""  # as after the colon of a specification: "kernel=mc,degree=2"
     least_items: int = 0
     most_items: float = np.inf
-    most_likes: float = np.inf  # interactions: beyond, its fit takes too long
-    timed: bool = False  # whether it is for data with times only
-    described: bool = False  # whether it is for data with item features only, which it is fitted with
+    most_likes: float = np.inf
+    timed: bool = False  # for data with times only
+    described: bool = False  # for data with item features only, which it is fitted with
 
     def suits(self, items: int, likes: int, timed: bool = False, described: bool = False) -> bool:
         """Return whether it is tried on data of this size, with times and item features or without."""
         fits = self.least_items <= items <= self.most_items and likes <= self.most_likes
         return fits and (timed or not self.timed) and (described or not self.described)
+
+
+@dataclass(frozen=True)
+class Data:
+    """What a ranker is fitted on."""
+
+    liked: sp.csr_matrix  # (users, items) float32, canonical, of at least one liked item
+    times: sp.csr_matrix | None = None  # of the same pattern; None where unknown or all equal
+    item_features: sp.csr_matrix | None = None  # float64
+    user_features: sp.csr_matrix | None = None
+    show_progress: bool = False
+    callback: Callback | None = None
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows to rank items for."""
+
+    matrix: sp.csr_matrix  # (rows, items) float32, canonical
+    times: NDArray[np.float64] | None = None  # aligned with matrix.indices; None: all equally recent
+
+    def part(self, start: int, stop: int) -> Rows:
+        """Return some of the rows."""
+        matrix, indptr = self.matrix[start:stop], self.matrix.indptr
+        times = None if self.times is None else self.times[indptr[start] :][: matrix.nnz]
+        return Rows(matrix, times)
 
 
 class Ranker:
@@ -83,9 +169,6 @@ class Ranker:
     recency : float ≥ 0
         Where times are given, an interaction with k newer ones in its profile has the weight (k +
         1)^−recency; with 0 all have the same.
-    ties : "popularity", optional
-        Items of equal scores, including those of score 0, are ordered by popularity; cold items count
-        as items of mean popularity.
     random_state : int ≥ 0
 
     Attributes
@@ -99,35 +182,14 @@ class Ranker:
 
     Notes
     -----
-    Under `ties` items of different scores keep their order, and `scores` are float64. Rounded to
-    float32, they equal the scores without `ties`, and `recommend` and `explain` return them so.
-
-    A class says of itself:
-
-    capabilities : frozenset of str
-        The optional methods that the class has: "fold-in" (ranks for users that were not in the fit),
-        "explain", "similar-items", "similar-users", "cold-items" and "cold-users" (ranks items and users
-        without interactions by their features), "embeddings", "updates" (exact updates without a refit),
-        "times" (scores can depend on the ages of interactions).
-    uses : frozenset of str
-        Which side information it can read, when it is fitted or when it scores: among "item_features",
-        "user_features", "times"; and "item_texts" under `reads_texts`.
-    reads_texts : bool
-        Whether its item features include the words of texts.
-    dense : bool
-        Whether it always stores every pair of items; `auto` then tries it on smaller catalogues only.
-    needs : str
-        A module that its fit needs, and that the package does not install by itself.
-    search_space : dict
-        Search space of `recsys.tuning`: per parameter a tuple of choices, or ("real" or "log", low,
-        high). With "times" as last entry it is searched only under protocols that predict the future.
-    searched_where : dict
-        For a parameter that is searched only for some values of another one: the name of the other, and
-        these values.
-    candidates : tuple of Candidate
-        The settings that `auto` tries.
-    offered : tuple of str
-        Parameters, as after the colon of a specification, with which lists of models offer it.
+    Class variables: `capabilities` are the optional methods that the class has; `uses` is the side
+    information that it reads, among "item_features", "item_texts", "user_features" and "times"; `needs`
+    is a module that its fit needs and that is not installed with the package; `weighted` says that it
+    learns from how much and not only from whether; `search_space` is that of `recsys.tuning`: per
+    parameter a tuple of choices, or ("real" or "log", low, high), with "times" as last entry where it is
+    searched only under protocols that predict the future; `searched_where` restricts a parameter to
+    some values of another one; `candidates` are the settings that `auto` tries, and `offered` those in
+    lists of models.
 
     Examples
     --------
@@ -142,8 +204,8 @@ class Ranker:
     name: ClassVar[str]
     capabilities: ClassVar[frozenset[str]] = frozenset()
     uses: ClassVar[frozenset[str]] = frozenset()
-    dense: ClassVar[bool] = False
-    reads_texts: ClassVar[bool] = False
+    folds_in: ClassVar[bool] = True  # whether rows alone, of users not in the fit, can be scored
+    weighted: ClassVar[bool] = False
     needs: ClassVar[str] = ""
     search_space: ClassVar[dict[str, Any]] = {}
     searched_where: ClassVar[dict[str, tuple[str, tuple[Any, ...]]]] = {}
@@ -153,73 +215,82 @@ class Ranker:
     n_items_: int
     popularity_: NDArray[np.float32]
     times_: sp.csr_matrix | None = None
-    ties: str | None = None  # a field of rankers that can order equal scores
-    _ties: TieOrder | None = None  # made of `popularity_` when it is asked for
-    parts_: list[Ranker]  # of a ranker that consists of others
-    _fitted_on: ClassVar[frozenset[str]] = frozenset()  # the side information that `_fit` takes
-    _scores_in_time: ClassVar[bool] = False  # whether what scores takes times
 
     def __init_subclass__(cls) -> None:
         """Derive what the class can do from what it implements."""
         super().__init_subclass__()
-        cls.capabilities = frozenset(
-            ability
-            for ability, methods in ABILITIES.items()
-            if any(getattr(cls, name, None) is not getattr(Ranker, name, None) for name in methods)
-        )
-        cls._fitted_on = _named(cls._fit) & SIDE_INFORMATION
-        cls._scores_in_time = "times" in _named(cls._fold_in_scores) | _named(cls._scores)
-        cls.uses = cls._fitted_on | ({"times"} if cls._scores_in_time else set())
-        cls.uses |= {"item_texts"} if cls.reads_texts else set()
-        cls.capabilities |= cls.uses & {"times"}
+        able = {name for name, method in ABILITIES.items() if hasattr(cls, method)}
+        able |= {"fold-in"} if cls.folds_in else set()
+        cls.capabilities = frozenset(able | (cls.uses & {"times"}))
 
-    def _repr_html_(self) -> str:
-        """Return the ranker as a notebook shows it."""
-        from recsys.rankers.diagram import diagram
+    # What a ranker writes
 
-        return diagram(self)
+    def _check_parameters(self) -> None:
+        """Refuse parameters out of range."""
 
-    def __sklearn_tags__(self) -> Any:
-        # Its searches and cross-validation ask for tags before they fit, and count an error of a scorer,
-        # after a fit, as NaN: what cannot rank the users of a test fold is refused here.
-        if "fold-in" not in self.capabilities:
-            raise CapabilityError(
-                f"{self.name} cannot rank users it was not fitted on, which cross-validation by "
-                "scikit-learn asks for: use recsys.evaluate or recsys.tuning"
-            )
-        from sklearn.base import BaseEstimator  # late: it takes half a second
+    def _fit(self, data: Data) -> None:
+        """Fit; attributes whose names end in _ are kept in files."""
+        raise NotImplementedError
 
-        return BaseEstimator().__sklearn_tags__()
+    def _scores(self, rows: Rows, users: NDArray[np.int64] | None = None) -> NDArray[np.floating]:
+        """Return new finite scores, (rows, items); `users` are None for rows of others than the fit's.
+
+        `_explain(rows, items, users)` returns the `Shares` of each of some items in one row's scores,
+        aligned with the row's indices; `_item_similarity(ids)` (ids, items) similarities, and
+        `_user_similarity(ids)` those of users.
+        """
+        raise NotImplementedError
+
+    def _best(
+        self, rows: Rows, N: int, skip_liked: bool, mask: NDArray[np.uint8]
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]] | None:
+        """Return lists of N made without the scores of all items, or None."""
+        return None
+
+    def _check_state(self) -> None:
+        """Refuse loaded arrays whose shapes do not fit each other."""
+
+    def reads_times(self) -> bool:
+        """Return whether scores depend on the ages of interactions, by class and parameters."""
+        return "times" in self.uses and getattr(self, "recency", 1.0) > 0
+
+    def falls_back(self, users: NDArray[np.int64] | None, rows: sp.csr_matrix) -> NDArray[np.bool_]:
+        """Return for which rows nothing is known: their scores are popularity."""
+        return np.diff(rows.indptr) == 0
+
+    # Parameters
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; `deep` is scikit-learn's, and changes nothing."""
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
 
-    @classmethod
-    def arrange(cls, params: dict[str, Any]) -> dict[str, Any]:
-        """Return parameters given by name as the constructor takes them.
-
-        Raises
-        ------
-        InputError
-            For a name that there is not, with the nearest that there is.
-        """
-        known = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
-        check_parameters(f"ranker {cls.name!r}", params, known)
-        return params
-
     def set_params(self, **params: Any) -> Self:
-        """Set parameters by name.
-
-        Raises
-        ------
-        InputError
-            If there is no such parameter; `fit` checks the values.
-        """
+        """Set parameters by name; `fit` checks the values."""
         check_parameters(f"ranker {self.name!r}", params, self.get_params())
         for key, value in params.items():
             setattr(self, key, value)
         return self
+
+    @classmethod
+    def arrange(cls, params: dict[str, Any]) -> dict[str, Any]:
+        """Return parameters given by name as the constructor takes them."""
+        known = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
+        check_parameters(f"ranker {cls.name!r}", params, known)
+        return params
+
+    def check_parameters(self) -> None:
+        """Refuse parameters out of range, as `fit` does."""
+        self._check_parameters()
+
+    def _saved_params(self) -> dict[str, Any]:
+        """Return the parameters as JSON values, for a file."""
+        return self.get_params()
+
+    def wanted(self) -> frozenset[str]:
+        """Return the side information that a fit with these parameters uses."""
+        return self.uses if self.reads_times() else self.uses - {"times"}
+
+    # The protocol
 
     def fit(
         self,
@@ -236,16 +307,13 @@ class Ranker:
         Parameters
         ----------
         user_items : (users, items) sparse matrix or array
-            A value above 0 is liked. CSR is taken as it is, other formats are converted.
-            Rows may be empty. Never changed.
+            A value above 0 is liked. Rows may be empty. Never changed.
         show_progress : bool
-            Show a progress bar in a terminal or a notebook, from the third second on, where fitting
-            has steps.
+            Show a progress bar in a terminal or a notebook, from the third second on.
         callback : callable, optional
             Called as callback(iteration, seconds, loss) where fitting iterates.
         item_features, user_features : (items, …), (users, …) matrix or array, optional
-            Features, as finite numbers. A ranker with "cold-items" or "cold-users" ranks by them items
-            or users without interactions.
+            Features, as finite numbers.
         times : (users, items) sparse matrix, optional
             Time of each interaction, above 0, in any unit. A time of 0 is unknown and counts as oldest.
             Times that are all equal are ignored.
@@ -253,12 +321,7 @@ class Ranker:
         Returns
         -------
         Ranker
-            This object. Side information that it does not use (see `uses`) is checked and ignored.
-
-        Raises
-        ------
-        InputError
-            If the matrix or a parameter cannot be used.
+            This object. Side information that it does not use is checked and ignored.
         """
         self.check_parameters()
         liked = clean_matrix(user_items)
@@ -268,16 +331,18 @@ class Ranker:
                 f"user_items of shape ({users}, {items}) holds no liked item (no value above 0): "
                 "there is nothing to fit"
             )
-        side = {
-            "item_features": _features("item_features", item_features, items, "items"),
-            "user_features": _features("user_features", user_features, users, "users"),
-            "times": _fitted_times(liked, checked_times(times, liked.shape)),
-        }
-        vars(self).pop("times_", None)
+        item_features = _features("item_features", item_features, items, "items")
+        user_features = _features("user_features", user_features, users, "users")
+        when = checked_times(times, liked.shape)
+        if when is not None:
+            values = aligned(liked, when)
+            when = None if (values == values[0]).all() else entries_of(liked, values)
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
         with bar_of_python(show_progress):
-            self._fit(liked, show_progress, callback, **{key: side[key] for key in self._fitted_on})
-        if side["times"] is not None and self.reads_times():
-            self.times_ = side["times"]
+            self._fit(Data(liked, when, item_features, user_features, show_progress, callback))
+        if when is not None and self.reads_times():
+            self.times_ = when
         self.n_users_, self.n_items_ = users, items
         self.popularity_ = np.bincount(liked.indices, minlength=items).astype(np.float32)
         return self
@@ -308,15 +373,13 @@ class Ranker:
             Leave out the items of the row; with `items` they come last instead.
         filter_items, items : int array, optional
             Items to leave out, or the only items to rank; not both. As in implicit, all of `items` are
-            ranked, each once. Those of the user's row are ranked by score if
-            `filter_already_liked_items` is False. Otherwise they come last, by index, with the lowest
-            float32 as score.
-        times : (users asked for, items) sparse matrix, optional
-            Time of each interaction of these rows, as in `fit`. By default users of the fit have the
-            times of the fit; interactions that were not in the fit count as oldest. Interactions of
-            other rows are equally recent.
+            ranked: liked ones last, by index, with the lowest float32 as score, or by score if
+            `filter_already_liked_items` is False.
         recalculate_user : bool
             Rank by the given rows, also for users that were not in the fit.
+        times : (users asked for, items) sparse matrix, optional
+            Time of each interaction of these rows, as in `fit`. By default users of the fit have the
+            times of the fit, and interactions of other rows are equally recent.
 
         Returns
         -------
@@ -324,19 +387,13 @@ class Ranker:
             (ids, scores): for one user 1-D, shorter than N when fewer are left; for several
             (users, N), padded with id −1 and the lowest float32. Best first, equal scores by
             item index.
-
-        Raises
-        ------
-        InputError, NotFittedError
-        CapabilityError
-            If the ranker has no "fold-in" and `recalculate_user` is asked for.
         """
         self._check_fitted()
         N = check_integer("N", N, 1)
-        asked = self._request(userid, user_items, recalculate_user, times)
+        users, rows = self._request(userid, user_items, recalculate_user, times)
         allowed = candidates(self.n_items_, filter_items, items)
-        ids, best = best_lists(self, asked, N, filter_already_liked_items, allowed)
-        empty = self.falls_back(asked.users, asked.rows)
+        ids, best = self._lists(users, rows, N, filter_already_liked_items, allowed)
+        empty = self.falls_back(users, rows.matrix)
         if np.ndim(userid) == 0:
             kept = ids[0] >= 0
             return Recommendations(ids[0][kept], best[0][kept], bool(empty[0]))
@@ -350,31 +407,15 @@ class Ranker:
         *,
         times: Any = None,
     ) -> NDArray[np.float32]:
-        """Return the scores of all items, liked ones included.
-
-        Parameters
-        ----------
-        userids : int or (users,) int array
-        user_items : (users asked for, items) sparse matrix
-        recalculate_user : bool
-            Score by the given rows, for users never seen too; `userids` are labels only.
-        times : (users asked for, items) sparse matrix, optional
-            As in `recommend`.
+        """Return the scores of all items, liked ones included; the parameters are those of `recommend`.
 
         Returns
         -------
         (users asked for, items) float32
-            float64 from a kernel ranker whose scores differ by less than float32 can hold: mD of a
-            degree in the dozens; and from one with `ties`.
-
-        Raises
-        ------
-        InputError, NotFittedError
-        CapabilityError
-            If the ranker has no "fold-in" and `recalculate_user` is asked for.
+            float64 from a ranker whose scores differ by less than float32 can hold.
         """
         self._check_fitted()
-        return score_rows(self, self._request(userids, user_items, recalculate_user, times))
+        return self._all_scores(*self._request(userids, user_items, recalculate_user, times))
 
     def explain(
         self,
@@ -390,23 +431,11 @@ class Ranker:
 
         Parameters
         ----------
-        userid : int
-        user_items : (1, items) sparse matrix
+        userid, user_items, recalculate_user, times
+            As in `recommend`, of one user.
         itemid : int
         N : int ≥ 1
             How many contributions to list; the rest is in the bias.
-        recalculate_user : bool
-            Explain the score of the given row, for a user never seen too; `userid` is a label only.
-        times : (1, items) sparse matrix, optional
-            As in `recommend`.
-
-        Returns
-        -------
-        Explanation
-
-        Raises
-        ------
-        InputError, NotFittedError, CapabilityError
         """
         item = check_integer("itemid", itemid, 0)
         return self.explain_items(
@@ -423,34 +452,21 @@ class Ranker:
         recalculate_user: bool = False,
         times: Any = None,
     ) -> list[Explanation]:
-        """Return the explanations of several items at once; the user's weights are computed once.
-
-        Parameters
-        ----------
-        userid, user_items, N, recalculate_user, times
-            As in `explain`.
-        itemids : (n,) int
-
-        Raises
-        ------
-        InputError, NotFittedError, CapabilityError
-        """
+        """Return the explanations of several items; the other parameters are those of `explain`."""
         self._check_capability("explain")
         N = check_integer("N", N, 1)
         userid = check_integer("userid", userid, 0)
-        asked = self._request(userid, user_items, recalculate_user, times)
-        rows, items = asked.rows, check_ids("itemid", itemids, self.n_items_)
-        if rows.nnz == 0:
-            scores = score_rows(self, asked)[0, items].astype(float)
+        users, rows = self._request(userid, user_items, recalculate_user, times)
+        items, liked = check_ids("itemid", itemids, self.n_items_), rows.matrix.indices
+        if len(liked) == 0:
+            scores = self._all_scores(users, rows)[0, items].astype(float)
             return [Explanation(score, score, []) for score in scores.tolist()]
-        explained = self._explain_folded_in() if recalculate_user else None
-        explained = explained or self._explain_items
-        found = []
-        for score, shares in explained(userid, rows, items, **self._timed(asked.times)):
-            order = np.lexsort((rows.indices, -np.abs(shares)))[:N]
-            listed = [(int(rows.indices[k]), float(shares[k])) for k in order]
-            found.append(Explanation(score, score - sum(value for _, value in listed), listed))
-        return found
+        out = []
+        for score, shares in self._explain(rows, items, users):  # type: ignore[attr-defined]
+            order = np.lexsort((liked, -np.abs(shares)))[:N]
+            listed = [(int(liked[k]), float(shares[k])) for k in order]
+            out.append(Explanation(score, score - sum(value for _, value in listed), listed))
+        return out
 
     def similar_items(
         self,
@@ -469,7 +485,7 @@ class Ranker:
         N : int ≥ 1
         recalculate_item : bool
             Not offered; True is refused.
-        item_users : ignored unless `recalculate_item`
+        item_users : ignored
         filter_items, items : int array, optional
             Items to leave out, or the only ones to consider; not both.
 
@@ -477,16 +493,13 @@ class Ranker:
         -------
         (ids, scores)
             As in `recommend`.
-
-        Raises
-        ------
-        InputError, NotFittedError, CapabilityError
         """
         self._check_capability("similar-items")
         if recalculate_item:
             raise CapabilityError(f"{self.name} cannot recalculate items: pass recalculate_item=False")
+        ids = check_ids("itemid", itemid, self.n_items_)
         allowed = candidates(self.n_items_, filter_items, items)
-        return self._nearest("itemid", itemid, self.n_items_, N, allowed, self._item_similarity)
+        return _nearest(self._item_similarity, ids, N, allowed, np.ndim(itemid) == 0)  # type: ignore[attr-defined]
 
     def similar_users(
         self,
@@ -497,189 +510,88 @@ class Ranker:
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Return the users most similar to one user or several, themselves among them.
 
-        Parameters
-        ----------
-        userid : int or (users asked for,) int array
-        N : int ≥ 1
-        filter_users, users : int array, optional
-            Users to leave out, or the only ones to consider; not both.
-
-        Returns
-        -------
-        (ids, scores)
-            As in `recommend`.
-
-        Raises
-        ------
-        InputError, NotFittedError, CapabilityError
+        The parameters are those of `similar_items`.
         """
         self._check_capability("similar-users")
+        ids = check_ids("userid", userid, self.n_users_)
         allowed = candidates(self.n_users_, filter_users, users, "users")
-        return self._nearest("userid", userid, self.n_users_, N, allowed, self._user_similarity)
+        return _nearest(self._user_similarity, ids, N, allowed, np.ndim(userid) == 0)  # type: ignore[attr-defined]
 
     def save(self, path: model_file.Target, interactions: dict[str, Any] | None = None) -> None:
-        """Write the fitted ranker to exactly `path`, atomically.
+        """Write the fitted ranker to exactly `path`, atomically, or to a file open for writing bytes.
 
         Parameters
         ----------
-        path : path, or file open for writing bytes
-            An existing ranker file there is replaced in one step. To an open file the bytes are
-            written where it stands, and it is left open.
+        path : path or open file
         interactions : dict, optional
-            Arrays to keep with it under names of their own, as the command line does with
-            ids and histories.
-
-        Raises
-        ------
-        NotFittedError, InputError
-            If the ranker is not fitted, or the file cannot be written.
+            Arrays to keep with it under names of their own.
         """
         self._check_fitted()
-        write_ranker(path, self, interactions or {})
+        files.write_ranker(path, self, interactions or {})
 
     @classmethod
     def load(cls, path: model_file.Target) -> Self:
-        """Read a ranker that `save` wrote; its scores are the same to the bit.
-
-        Parameters
-        ----------
-        path : path, or file open for reading bytes
-            An open file is read from where it stands to its end, and left open.
-
-        Raises
-        ------
-        ModelFileError
-            If the file is truncated, altered, of another kind or too new.
-        """
-        ranker: Self = read_ranker(path, cls)[0]
+        """Read a ranker that `save` wrote, from a path or a file open for reading bytes."""
+        ranker: Self = files.read_ranker(path, cls)[0]
         return ranker
 
-    def check_parameters(self) -> None:
-        """Refuse parameters out of range, as `fit` does.
+    # Lists
 
-        Raises
-        ------
-        InputError
-        """
-        self._check_parameters()
-        check_ties(self.ties)
+    def _lists(
+        self,
+        users: NDArray[np.int64] | None,
+        rows: Rows,
+        N: int,
+        skip_liked: bool,
+        allowed: Candidates,
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return ids and scores of the N best candidates of each row, padded with −1 and `LOWEST`."""
+        count, items = rows.matrix.shape
+        width = min(N, items if allowed.size == 0 else allowed.size)
+        ids, best = _unfilled(count, width)
+        if not allowed.listed:  # else liked items come last, and all are scored
+            made = self._best(rows, width, skip_liked, allowed.mask)
+            if made is not None:
+                empty = np.flatnonzero(self.falls_back(users, rows.matrix))
+                if len(empty):
+                    nothing, popular = sp.csr_matrix((1, items)), self.popularity_[None]
+                    top_n(popular, nothing, False, allowed.mask, ids[:1], best[:1])
+                    made[0][empty], made[1][empty] = ids[0], best[0]
+                return made
+        block = max(1, BLOCK_BYTES // (4 * items))
+        for start in range(0, count, block):
+            part = rows if count <= block else rows.part(start, start + block)
+            some = None if users is None else users[start : start + block]
+            top_n(
+                self._all_scores(some, part), part.matrix, skip_liked, allowed.mask,
+                ids[start : start + block], best[start : start + block], liked_last=allowed.listed,
+            )  # fmt: skip
+        return ids, best
 
-    def get_state(self) -> State:
-        """Return the learned state: the attributes whose names end in _."""
-        return state_of(self)
+    def _all_scores(self, users: NDArray[np.int64] | None, rows: Rows) -> NDArray[Any]:
+        """Return the scores of all items, (rows, items); of rows that fall back popularity."""
+        out = self._scores(rows, users)
+        empty = self.falls_back(users, rows.matrix)
+        if empty.any():
+            out[empty] = self.popularity_
+        return out
 
-    def set_state(self, state: State) -> Self:
-        """Take over what `get_state` gave, checked as if it came from a stranger.
+    # Checks
 
-        Raises
-        ------
-        ValueError
-            If the arrays are not finite, or do not fit each other.
-        """
-        take_over(self, state)
-        self._check_state()
-        return self
-
-    def reads_times(self) -> bool:
-        """Return whether scores depend on the ages of interactions, by class and parameters."""
-        return "times" in self.capabilities and self._reads_times()
-
-    def wanted(self) -> frozenset[str]:
-        """Return which side information a fit with these parameters makes anything of: of `uses`."""
-        return self.uses if self.reads_times() else self.uses - ({"times"} - self._fitted_on)
-
-    def size_note(self, n_items: int) -> str | None:
-        """Return what a fit on so many items takes in memory and in the file, where that is much."""
-        return None
-
-    def _saved_params(self) -> dict[str, Any]:
-        """Return the parameters as JSON values, for a file."""
-        return self.get_params()
-
-    # What a ranker writes
-
-    def _check_parameters(self) -> None:
-        """Refuse parameters out of range."""
-
-    def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Callback | None) -> None:
-        """Fit on a canonical CSR matrix of at least one liked item.
-
-        Who learns from side information takes it as keywords of the names in `SIDE_INFORMATION`,
-        float64 CSR or None; times have the pattern of `liked`. Who scores by times takes them as a
-        keyword of `_scores` or `_fold_in_scores`, whichever it writes, and of `_explain`: float64,
-        aligned with rows.indices, or None where all interactions are equally recent. Both make up
-        `uses`.
-        """
-        raise NotImplementedError
-
-    def _reads_times(self) -> bool:
-        """Return whether scores under these parameters depend on times, of a ranker that can."""
-        return bool(getattr(self, "recency", 1.0) > 0)
-
-    def _scores(
-        self, userids: NDArray[np.int64], rows: sp.csr_matrix, *args: Any, **times: Any
-    ) -> NDArray[np.floating]:
-        """Return new (rows, items) finite scores of users of the fit: float32, or float64 if need be."""
-        return self._fold_in_scores(rows, **times)
-
-    def _fold_in_scores(self, rows: sp.csr_matrix) -> NDArray[np.floating]:
-        """Return the scores of rows alone, of users of the fit or not."""
-        raise NotImplementedError
-
-    def _prunes(self) -> bool:
-        """Return whether lists are made without scoring every item: by `_fill_best`."""
-        return False
-
-    def _fill_best(
-        self, rows: sp.csr_matrix, times: Times, skip_liked: bool, mask: NDArray[np.uint8],
-        ids: NDArray[np.int32], best: NDArray[np.float32],
-    ) -> None:  # fmt: skip
-        """Fill ids and best as `top_n` would from the scores, to the bit.
-
-        Rows without interactions may be filled with anything.
-        """
-        raise NotImplementedError
-
-    def falls_back(self, userids: NDArray[np.int64] | None, rows: sp.csr_matrix) -> NDArray[np.bool_]:
-        """Return for which rows nothing is known to personalize with: their scores are popularity.
-
-        `userids` are None for new users.
-        """
-        return np.diff(rows.indptr) == 0
-
-    def _explain(self, userid: int, row: sp.csr_matrix, item: int) -> Shares:
-        """Return the score, and the share of each liked item, aligned with row.indices."""
-        raise NotImplementedError
-
-    def _explain_items(
-        self, userid: int, row: sp.csr_matrix, items: NDArray[np.int64], **timed: Any
-    ) -> list[Shares]:
-        """Return `_explain` of several items; for rankers that can share work between them."""
-        return [self._explain(userid, row, item, **timed) for item in items.tolist()]
-
-    def _explain_folded_in(self) -> Callable[..., list[Shares]] | None:
-        """Return a function that explains scores of rows alone, as `_explain_items` does, or None."""
-        return self._explain_items if "explain" in self.capabilities else None
-
-    def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.floating]:
-        """Return (ids, items) similarities."""
-        raise NotImplementedError
-
-    def _user_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.floating]:
-        """Return (ids, users) similarities."""
-        raise NotImplementedError
-
-    def _check_state(self) -> None:
-        """Refuse loaded arrays whose shapes do not fit each other."""
-
-    # Shared checks
-
-    def _timed(self, when: NDArray[np.float64] | None) -> dict[str, Any]:
-        """Return the keyword that hooks of a ranker in time take; none for others."""
-        return {"times": when} if self._scores_in_time else {}
+    def _request(
+        self, userid: Any, user_items: Any, recalculate: bool, times: Any
+    ) -> tuple[NDArray[np.int64] | None, Rows]:
+        if recalculate and not self.folds_in:
+            raise CapabilityError(
+                f"{self.name} cannot rank users it was not fitted on (recalculate_user)"
+            )
+        userids = check_ids("userid", userid, None if recalculate else self.n_users_)
+        rows = clean_matrix(user_items, n_items=self.n_items_, n_rows=len(userids))
+        users = None if recalculate else userids
+        return users, Rows(rows, self._times_of_rows(users, rows, times))
 
     def _times_of_rows(
-        self, userids: NDArray[np.int64] | None, rows: sp.csr_matrix, times: Any
+        self, users: NDArray[np.int64] | None, rows: sp.csr_matrix, times: Any
     ) -> NDArray[np.float64] | None:
         """Return the times of the rows' interactions; None where none are known or none are read."""
         given = checked_times(times, rows.shape)
@@ -687,42 +599,12 @@ class Ranker:
             return None
         if given is not None:
             return aligned(rows, given)
-        if userids is None or self.times_ is None:
+        if users is None or self.times_ is None:
             return None
-        return aligned(rows, self.times_, userids)
-
-    def _nearest(
-        self,
-        what: str,
-        given: Any,
-        size: int,
-        N: int,
-        allowed: Candidates,
-        similarity: Callable[[NDArray[np.int64]], NDArray[np.float32]],
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        N = check_integer("N", N, 1)
-        single = np.ndim(given) == 0
-        asked = check_ids(what, given, size)
-        ids, best = nearest(similarity, asked, N, allowed)
-        if single:
-            kept = ids[0] >= 0
-            return ids[0][kept], best[0][kept]
-        return ids, best
-
-    def _request(self, userid: Any, user_items: Any, recalculate: bool, times: Any) -> Request:
-        """Return checked rows to rank items for, with their times."""
-        if recalculate and "fold-in" not in self.capabilities:
-            raise CapabilityError(
-                f"{self.name} cannot rank users it was not fitted on (recalculate_user)"
-            )
-        userids = check_ids("userid", userid, None if recalculate else self.n_users_)
-        rows = clean_matrix(user_items, n_items=self.n_items_, n_rows=len(userids))
-        users = None if recalculate else userids
-        return Request(users, rows, self._times_of_rows(users, rows, times))
+        return aligned(rows, self.times_, users)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_items_"):
-            # Asked for here: scikit-learn, whose error it is, too, takes most of a second to import.
             raise errors.NotFittedError(
                 f"this {self.name} ranker is not fitted: call fit(user_items) first"
             )
@@ -735,10 +617,30 @@ class Ranker:
             raise CapabilityError(f"{self.name} has no {capability}; it offers: {can}{other}")
 
 
-def _named(hook: Callable[..., Any]) -> frozenset[str]:
-    """Return the names of the parameters that a method declares; what ** gathers is none of them."""
-    parameters = inspect.signature(hook).parameters.values()
-    return frozenset(one.name for one in parameters if one.kind is not one.VAR_KEYWORD)
+def _nearest(
+    similarity: Callable[[NDArray[np.int64]], NDArray[np.floating]],
+    ids: NDArray[np.int64],
+    N: int,
+    allowed: Candidates,
+    single: bool,
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Return the N most similar of the candidates to each of some items or users."""
+    out, best = _unfilled(len(ids), min(check_integer("N", N, 1), max(1, allowed.size)))
+    size = len(allowed.mask)
+    block = max(1, BLOCK_BYTES // (4 * max(1, size)))
+    for start in range(0, len(ids), block):
+        part = slice(start, start + block)
+        scores = similarity(ids[part])
+        nothing = sp.csr_matrix((len(scores), size), dtype=np.float32)
+        top_n(scores, nothing, False, allowed.mask, out[part], best[part])
+    if single:
+        kept = out[0] >= 0
+        return out[0][kept], best[0][kept]
+    return out, best
+
+
+def _unfilled(rows: int, N: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    return np.full((rows, N), -1, dtype=np.int32), np.full((rows, N), LOWEST, dtype=np.float32)
 
 
 def _features(name: str, given: Any, rows: int, what: str) -> sp.csr_matrix | None:
@@ -777,13 +679,3 @@ def checked_times(given: Any, shape: tuple[int, int]) -> sp.csr_matrix | None:
     if times.nnz < entries:
         raise InputError("times hold an item twice in a row: name each item once")
     return times
-
-
-def _fitted_times(liked: sp.csr_matrix, times: sp.csr_matrix | None) -> sp.csr_matrix | None:
-    """Return times on the pattern of the interactions; None where they tell nothing apart."""
-    if times is None:
-        return None
-    when = aligned(liked, times)
-    if (when == when[0]).all():
-        return None
-    return entries_of(liked, when)

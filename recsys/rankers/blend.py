@@ -1,4 +1,8 @@
-"""Blend: given rankers, weighed alike or as told."""
+"""Blend: a sum of other rankers' standardized scores.
+
+A part's scores of a user are brought to mean 0 and deviation 1 over all items, so that parts of any
+scale add up, and a blended score is explained by its parts' explanations.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +16,148 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.errors import InputError
-from recsys.rankers._standardised import StandardisedSum
-from recsys.rankers.base import Ranker
+from recsys.rankers.base import Data, Ranker, Rows, Shares
 from recsys.rankers.registry import RANKERS, ranker_of
 from recsys.utils.docstrings import documented
 from recsys.utils.progress import within
 from recsys.utils.spec import format_spec
+from recsys.utils.validation import check_choice
+
+
+class StandardizedSum(Ranker):
+    """A ranker that adds up whole rankers, its parts, each with a weight.
+
+    Parameters
+    ----------
+    ties : "popularity" or None
+        What orders items of equal scores; items without users count as items of mean popularity.
+
+    Attributes
+    ----------
+    part_names_ : list of str
+    part_weights_ : (parts,) float64
+    """
+
+    part_weights_: NDArray[np.float64]
+    part_names_: list[str]
+    parts_: list[Ranker]
+    ties: str | None
+
+    uses: ClassVar[frozenset[str]] = frozenset({"times"})
+
+    @property
+    def parts(self) -> list[Ranker]:
+        """The fitted rankers that are blended."""
+        return self.parts_
+
+    def _check_parameters(self) -> None:
+        if self.ties is not None:
+            check_choice("ties", self.ties, ("popularity",))
+
+    def _keep(self, names: list[str], parts: list[Ranker], weights: NDArray[np.float64]) -> None:
+        """Keep fitted parts, under the names that they were asked for."""
+        for part in parts:
+            vars(part).pop("times_", None)  # the blend's own serve all
+        self.part_names_, self.parts_ = names, parts
+        self.part_weights_ = np.asarray(weights, dtype=np.float64)
+
+    def reads_times(self) -> bool:
+        """Return whether any part reads times; before the fit, assume that parts do."""
+        return not hasattr(self, "parts_") or any(part.reads_times() for part in self.parts_)
+
+    def wanted(self) -> frozenset[str]:
+        """Return the side information that a fit uses: its parts may be others than these."""
+        return self.uses
+
+    def _part_scores(self, rows: Rows) -> list[NDArray[np.floating]]:
+        # Users of the fit are scored by rows alone, too, so that explanations add up.
+        return [part._scores(_read_by(part, rows)) for part in self.parts_]
+
+    def _scores(self, rows: Rows, users: NDArray[np.int64] | None = None) -> NDArray[np.floating]:
+        out = np.zeros(rows.matrix.shape, dtype=np.float32)
+        for scores, weight in zip(self._part_scores(rows), self.part_weights_, strict=True):
+            out += np.float32(weight) * standardized(scores)
+        return out if self.ties is None else break_ties(out, popularity_ranks(self.popularity_))
+
+    def part_scores(
+        self, userid: int, row: sp.csr_matrix, times: sp.csr_matrix | None = None
+    ) -> NDArray[np.float64]:
+        """Return the parts' contributions to a profile's scores, (parts, items); their sum is the score.
+
+        Parameters
+        ----------
+        userid : int
+            A label only: each part folds the row in.
+        row : (1, items) CSR
+        times : (1, items) sparse matrix, optional
+        """
+        self._check_fitted()
+        _, rows = self._request([userid], row, True, times)
+        scores = [part._all_scores(None, _read_by(part, rows)) for part in self.parts_]
+        weighted = zip(scores, self.part_weights_, strict=True)
+        return np.concatenate([weight * standardized(block) for block, weight in weighted]).astype(float)
+
+    def _explain(
+        self, rows: Rows, items: NDArray[np.int64], users: NDArray[np.int64] | None = None
+    ) -> list[Shares]:
+        scores = self._scores(rows)[0, items].astype(np.float32).astype(float).tolist()
+        shares = np.zeros((len(items), rows.matrix.nnz))
+        blocks = self._part_scores(rows)
+        for part, weight, block in zip(self.parts_, self.part_weights_, blocks, strict=True):
+            if "explain" in part.capabilities:
+                deviation = block[0].std(dtype=np.float64)
+                own = part._explain(_read_by(part, rows), items)  # type: ignore[attr-defined]
+                scale = weight / deviation if deviation > 1e-12 else weight
+                shares += scale * np.array([one for _, one in own]).reshape(shares.shape)
+        return list(zip(scores, shares, strict=True))
+
+    def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.floating]:
+        able = [part for part in self.parts_ if "similar-items" in part.capabilities]
+        if not able:
+            raise InputError(f"no part of this {self.name} offers similar items")
+        found: NDArray[np.floating] = able[0]._item_similarity(ids)  # type: ignore[attr-defined]
+        return found
+
+    def _check_state(self) -> None:
+        names, parts = self.part_names_, self.parts_
+        if not parts or not len(names) == len(parts) == len(self.part_weights_):
+            raise ValueError("part_names_ does not name each part")
+        if any((part.n_users_, part.n_items_) != (self.n_users_, self.n_items_) for part in parts):
+            raise ValueError("a part was fitted on something else")
+
+
+def _read_by(part: Ranker, rows: Rows) -> Rows:
+    """Return the rows as a part reads them."""
+    return rows if part.reads_times() else Rows(rows.matrix)
+
+
+def standardized(scores: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Return scores of users brought to mean 0 and deviation 1, float32."""
+    mean = scores.mean(axis=1, dtype=np.float64, keepdims=True)
+    centered = scores - mean
+    deviation = np.sqrt(np.mean(np.square(centered), axis=1, keepdims=True))
+    centered /= np.where(deviation > 1e-12, deviation, 1.0)
+    return centered.astype(np.float32)
+
+
+def popularity_ranks(popularity: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return items' ranks by popularity, 0 to 1, those without users at the mean of the others."""
+    known = popularity > 0
+    mean = popularity[known].mean(dtype=np.float64) if known.any() else 0.0
+    _, rank = np.unique(np.where(known, popularity, mean), return_inverse=True)
+    return rank / len(rank)
+
+
+def break_ties(scores: NDArray[np.float32], ranks: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return float64 scores of which equal ones are ordered by rank; as float32 they are the same."""
+    return scores + ranks * (np.spacing(np.abs(scores)) / np.float64(4.0))
 
 
 @RANKERS.add("blend")
 @documented
 @dataclass(eq=False)
-class Blend(StandardisedSum):
-    """A blend of given rankers: the sum of their standardised scores, weighed alike or as told.
+class Blend(StandardizedSum):
+    """A blend of given rankers: the sum of their standardized scores.
 
     Parameters
     ----------
@@ -32,7 +165,7 @@ class Blend(StandardisedSum):
         Specifications `NAME[:key=value;key=value]` joined by +, or unfitted rankers, of which copies
         are fitted.
     weights : str, or sequence of float, optional
-        One number for each; as text joined by +.
+        One number for each; as text joined by +. All alike if not given.
 
     Examples
     --------
@@ -50,10 +183,10 @@ class Blend(StandardisedSum):
     name: ClassVar[str] = "blend"
 
     def _check_parameters(self) -> None:
-        self._weights(len(self._made()))
+        super()._check_parameters()
+        self._weights(len(self._unfitted()))
 
-    def _made(self) -> list[Ranker]:
-        """Return the parts, unfitted."""
+    def _unfitted(self) -> list[Ranker]:
         if isinstance(self.models, str) and self.models.strip():
             parts = [ranker_of(spec) for spec in self._specs(self.models)]
         elif not isinstance(self.models, str) and len(self.models):
@@ -63,9 +196,9 @@ class Blend(StandardisedSum):
         for part in parts:
             if not isinstance(part, Ranker):
                 raise InputError(f"models: {part!r} is no ranker")
-            if isinstance(part, StandardisedSum):
+            if isinstance(part, StandardizedSum):
                 raise InputError(f"models: {part.name} cannot be part of a blend")
-            if "fold-in" not in part.capabilities:
+            if not part.folds_in:
                 raise InputError(f"models: {part.name} cannot rank users it was not fitted on")
         return parts
 
@@ -94,21 +227,13 @@ class Blend(StandardisedSum):
             params["weights"] = "+".join(repr(float(weight)) for weight in self.weights)
         return params
 
-    def _fit(
-        self,
-        liked: sp.csr_matrix,
-        show_progress: bool,
-        callback: Any,
-        *,
-        times: sp.csr_matrix | None = None,
-    ) -> None:
-        parts = self._made()
-        weights = self._weights(len(parts))
+    def _fit(self, data: Data) -> None:
+        parts = self._unfitted()
         if isinstance(self.models, str):
             names = self._specs(self.models)
         else:
             names = [format_spec(part.name, part._saved_params()) for part in parts]
         for number, (name, part) in enumerate(zip(names, parts, strict=True)):
             with within(name, number, len(parts)):
-                part.fit(liked, show_progress=False, times=times)
-        self._adopt(names, parts, weights)
+                part.fit(data.liked, show_progress=False, times=data.times)
+        self._keep(names, parts, self._weights(len(parts)))

@@ -23,7 +23,6 @@ from recsys.data.events import Changes, with_events
 from recsys.data.interactions import titles_of, unknown_ids
 from recsys.data.side_information import SideInformation, described, start_of
 from recsys.errors import CapabilityError, InputError, ModelFileError
-from recsys.rankers._updates import Updatable
 from recsys.rankers.base import Ranker
 from recsys.rankers.catalogue_file import (
     packed,
@@ -35,11 +34,11 @@ from recsys.rankers.catalogue_file import (
     read_texts,
     whole,
 )
-from recsys.rankers.serialization import read_ranker
+from recsys.rankers.files import read_ranker
 from recsys.utils import model_file
 from recsys.utils.dates import FIRST, LAST, date_text, dated, moment, number_of
 from recsys.utils.recency import aligned
-from recsys.utils.sparse import enlarged, entries_of, masked, row_of, with_rows
+from recsys.utils.sparse import enlarged, entries_of, masked, row_of
 from recsys.utils.validation import check_real
 
 LEAST_WEIGHT, MOST_WEIGHT = 1e-9, 1e9  # accepted weights of an item in a history
@@ -450,21 +449,6 @@ class ModelPackage:
             )
         return found
 
-    def check_events(self) -> None:
-        """Refuse events where the ranker has no exact updates.
-
-        Raises
-        ------
-        CapabilityError
-        """
-        if not isinstance(self.ranker, Updatable):
-            raise CapabilityError(
-                f"{self.ranker.name} has no exact updates and takes no events: serve cf-komd, ecf-omd, "
-                "msdw or ease:keep_inverse=true, or serve it without and fit again with `recsys fit "
-                "--events`"
-            )
-        self.ranker.check_updates()
-
     def check_ids(self, users: Iterable[str], items: Iterable[str]) -> None:
         """Refuse ids that are not of the kind of those there are.
 
@@ -496,56 +480,6 @@ class ModelPackage:
         matrix = _with_values(data.matrix, self.user_items, _added(data, changes))
         made = fit_package(copy.deepcopy(self.ranker), data, matrix=matrix, show_progress=False)
         return replace(made, columns=self.columns, start=self.start)
-
-    def updated(self, changes: Changes) -> ModelPackage:
-        """Return a model package after these events, applied to copies of the ranker and the histories.
-
-        This one stays as it is, and may answer meanwhile; the two share what did not change. Where an
-        exact update would cost more, or be less exact, than a fit, the copy is fitted again.
-
-        Raises
-        ------
-        CapabilityError
-            As `check_events`.
-        InputError
-            If nothing is left to fit on, or an id is not an integer where all others are.
-        """
-        self.check_events()
-        self.check_ids(changes.users, changes.items)
-        users = [name for name in changes.users if name not in self.user_index]
-        items = [name for name in changes.items if name not in self.item_index]
-        user_index, item_index = _longer(self.user_index, users), _longer(self.item_index, items)
-        shape = (len(user_index), len(item_index))
-        rows = enlarged(self.user_items, shape)
-        times = None if self.times is None else enlarged(self.times, shape)
-        touched = [name for name in changes.likes if name in user_index]
-        numbers = np.array([user_index[name] for name in touched], dtype=np.int64)
-        before = rows[numbers]
-        old = entries_of(before, np.zeros(before.nnz)) if times is None else times[numbers]
-        after, when = _changed_rows(before, old, touched, changes, item_index)
-        rows = with_rows(rows, numbers, after)
-        times = None if times is None else with_rows(times, numbers, when)
-        ranker = copy.copy(self.ranker)
-        assert isinstance(ranker, Updatable)
-        try:
-            if items:
-                ranker.add_items(len(items))
-            if users:
-                ranker.partial_fit(sp.csr_matrix((len(users), shape[1]), dtype=np.float32))
-            ranker.update_rows(numbers, before, after, times=None if times is None else when)
-        except InputError:
-            ranker = copy.copy(self.ranker)
-            ranker.fit(rows, show_progress=False, times=times)
-        user_ids = self._extended("user", self.user_ids, users)
-        item_ids = self._extended("item", self.item_ids, items)
-        made = ModelPackage(
-            ranker, user_ids, item_ids, np.concatenate([self.titles, np.array(items, dtype=object)]),
-            rows, times, _rows_for(self.item_features, item_ids),
-            _rows_for(self.user_features, user_ids), self.columns, self.start,
-        )  # fmt: skip
-        # Fill the cached properties.
-        vars(made).update(user_index=user_index, item_index=item_index, _whole=self._whole)
-        return made
 
     def described(self, item_features: pd.DataFrame) -> ModelPackage:
         """Return a model package of which this is known of the items, by id: features and titles."""
@@ -589,12 +523,11 @@ def fit_package(
 
 
 def fit_notes(ranker: Ranker, data: Interactions) -> list[str]:
-    """Return what a user should know before a fit: what it leaves out, and sizes that are large."""
+    """Return what a user should know before a fit: what it leaves out."""
     notes = []
     if data.weight is not None and not takes_weights(ranker):
         notes.append(f"{ranker.name} takes every interaction alike: weights are left out")
-    size = ranker.size_note(data.n_items)
-    return notes if size is None else [*notes, f"{ranker.name}: {size}"]
+    return notes
 
 
 def takes_weights(ranker: Any) -> bool:
@@ -608,16 +541,6 @@ def times_of(data: Interactions) -> sp.csr_matrix | None:
     if found is not None:
         found.sort_indices()
     return found
-
-
-def _longer(index: dict[str, int], new: list[str]) -> dict[str, int]:
-    """Return an index with new ids behind the others; itself where there are none."""
-    return index | {name: len(index) + k for k, name in enumerate(new)} if new else index
-
-
-def _rows_for(table: pd.DataFrame | None, ids: NDArray[np.object_]) -> pd.DataFrame | None:
-    """Return a table with a row for each id, also where nothing is known of it."""
-    return table if table is None or len(table) == len(ids) else table.reindex(ids)
 
 
 def _indices(
@@ -669,43 +592,6 @@ def _with_values(
         values = values + aligned(matrix, added)
     values[values == 0] = 1.0
     return entries_of(matrix, values.astype(np.float32))
-
-
-def _changed_rows(
-    before: sp.csr_matrix,
-    old: sp.csr_matrix,
-    users: list[str],
-    changes: Changes,
-    item_index: dict[str, int],
-) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-    """Return histories after some changes, float32, and the times of interactions, on one pattern."""
-    indices: list[int] = []
-    values: list[float] = []
-    when: list[float] = []
-    indptr = [0]
-    for k, user in enumerate(users):
-        mine: dict[int, tuple[float, float]] = {}
-        if user not in changes.emptied:
-            own = slice(before.indptr[k], before.indptr[k + 1])
-            pairs = zip(before.data[own].tolist(), old.data[own].tolist(), strict=True)
-            mine = dict(zip(before.indices[own].tolist(), pairs, strict=True))
-        for name, time_of_like in changes.likes[user].items():
-            if time_of_like is not None:
-                more = changes.weights.get(user, {}).get(name)
-                usual = 1.0 if more is None else 0.0
-                weight, _ = mine.get(item_index[name], (usual, 0.0))
-                mine[item_index[name]] = (weight + (more or 0.0), time_of_like)
-            elif name in item_index:
-                mine.pop(item_index[name], None)
-        for item in sorted(mine):
-            indices.append(item)
-            values.append(mine[item][0])
-            when.append(mine[item][1])
-        indptr.append(len(indices))
-    shape = (len(users), before.shape[1])
-    layout = np.array(indices, dtype=np.int32), np.array(indptr, dtype=before.indptr.dtype)
-    after = sp.csr_matrix((np.array(values, dtype=np.float32), *layout), shape)
-    return after, sp.csr_matrix((np.array(when, dtype=np.float64), *layout), shape)
 
 
 def _earlier(

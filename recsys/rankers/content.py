@@ -9,8 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.rankers._item_weights import weighted_sums
-from recsys.rankers.base import Candidate, Ranker, Shares, Times, expect
+from recsys.rankers.base import Candidate, Data, Ranker, Rows, Shares
 from recsys.rankers.registry import RANKERS
 from recsys.utils.docstrings import documented
 from recsys.utils.recency import recency_weights
@@ -58,10 +57,9 @@ class Content(Ranker):
     idf: float = 1.0
     popularity: float = 0.0
     recency: float = 1.0
-    ties: str | None = None
 
     name: ClassVar[str] = "content"
-    reads_texts: ClassVar[bool] = True
+    uses: ClassVar[frozenset[str]] = frozenset({"item_features", "item_texts", "times"})
     search_space: ClassVar[dict[str, Any]] = {
         "idf": ("real", 0.0, 2.0),
         "popularity": ("real", 0.0, 2.0),
@@ -76,84 +74,38 @@ class Content(Ranker):
         for key in ("idf", "popularity", "recency"):
             check_real(key, getattr(self, key), 0.0)
 
-    def _fit(
-        self,
-        liked: sp.csr_matrix,
-        show_progress: bool,
-        callback: Any,
-        *,
-        item_features: sp.csr_matrix | None = None,
-    ) -> None:
-        items = liked.shape[1]
-        users = np.bincount(liked.indices, minlength=items)
-        self.attributes_ = _weighed(item_features, items, self.idf)
+    def _fit(self, data: Data) -> None:
+        items = data.liked.shape[1]
+        users = np.bincount(data.liked.indices, minlength=items)
+        self.attributes_ = _weighted(data.item_features, items, self.idf)
         self.prior_ = ((1.0 + np.log1p(users)) ** self.popularity).astype(np.float32)
-        self._make_weights()
-
-    def _make_weights(self) -> None:
-        """Keep the matrix that multiplies a history's attributes: xᵀ, the items scaled by the prior."""
-        self._weights = sp.csr_matrix(self._item_vectors().T, dtype=np.float32)
-        self._weights.sort_indices()
 
     def _item_vectors(self) -> sp.csr_matrix:
         """Return the rows of items that histories are multiplied with, of items without users, too."""
         return sp.diags(self.prior_) @ self.attributes_
 
-    def _fold_in_scores(self, rows: sp.csr_matrix, times: Times = None) -> NDArray[np.float32]:
-        votes = entries_of(rows, recency_weights(rows, times, self.recency))
-        profiles = sp.csr_matrix(votes @ self.attributes_, dtype=np.float64)
-        profiles.sort_indices()
-        return weighted_sums(profiles, profiles.data, self._weights)
+    def _scores(self, rows: Rows, users: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
+        votes = recency_weights(rows.matrix, rows.times, self.recency)
+        profiles = entries_of(rows.matrix, votes) @ self.attributes_
+        return np.asarray((profiles @ self._item_vectors().T).toarray(), dtype=np.float32)
 
-    def _explain(self, userid: int, row: sp.csr_matrix, item: int, times: Times = None) -> Shares:
-        votes = recency_weights(row, times, self.recency)
-        own = sp.csr_matrix(self.attributes_[row.indices], dtype=np.float64)
-        shares = votes * np.asarray((own @ self._weights[:, [item]]).toarray(), np.float64).ravel()
-        return float(shares.sum()), shares
+    def _explain(
+        self, rows: Rows, items: NDArray[np.int64], users: NDArray[np.int64] | None = None
+    ) -> list[Shares]:
+        votes = recency_weights(rows.matrix, rows.times, self.recency)
+        own = self.attributes_[rows.matrix.indices].astype(np.float64)
+        products = (own @ self._item_vectors()[items].T.astype(np.float64)).toarray()
+        return [(float(one.sum()), one) for one in (votes[:, None] * products).T]
 
     def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return cosines."""
-        some = sp.csr_matrix(self.attributes_[ids], dtype=np.float64)
-        whole = sp.csr_matrix(self.attributes_.T)
-        whole.sort_indices()
-        return weighted_sums(some, some.data, whole)
-
-    def common_attributes(self, item: int, other: int) -> NDArray[np.int64]:
-        """Return which attributes two items have in common, those that make them most alike first.
-
-        Parameters
-        ----------
-        item, other : int
-
-        Returns
-        -------
-        (n,) int64
-            Columns of the item features that were fitted.
-
-        Examples
-        --------
-        >>> model = Content().fit([[1, 1, 1]], False, item_features=[[1, 1, 0], [1, 1, 1], [1, 0, 0]])
-        >>> model.common_attributes(0, 1)
-        array([1])
-        """
-        self._check_fitted()
-        both = self.attributes_[[item]].multiply(self.attributes_[[other]]).tocsr()
-        return np.asarray(both.indices[np.lexsort((both.indices, -both.data))], dtype=np.int64)
-
-    def set_state(self, state: Any) -> Content:
-        """Take over what `get_state` gave, checked as if it came from a stranger."""
-        super().set_state(state)
-        self._make_weights()
-        return self
+        return np.asarray((self.attributes_[ids] @ self.attributes_.T).toarray(), dtype=np.float32)
 
     def _check_state(self) -> None:
-        x = self.attributes_
-        if not sp.issparse(x) or x.shape[0] != self.n_items_ or x.dtype != np.float32:
+        if not self.attributes_.shape[0] == len(self.prior_) == self.n_items_:
             raise ValueError("attributes_ does not fit the items")
-        expect("prior_", self.prior_, (self.n_items_,), np.float32)
 
 
-def _weighed(features: sp.csr_matrix | None, items: int, idf: float) -> sp.csr_matrix:
+def _weighted(features: sp.csr_matrix | None, items: int, idf: float) -> sp.csr_matrix:
     """Return tf-idf rows of unit length; an attribute of every item tells none apart."""
     if features is None:
         return sp.csr_matrix((items, 1), dtype=np.float32)

@@ -28,9 +28,9 @@ from recsys.kernels.item_gram import (
     sparse_counts,
 )
 from recsys.optim.simplex_qp import TOLERANCE, WORK, product, solve_face, solve_simplex
-from recsys.rankers._scoring import weighted_rows
-from recsys.rankers.base import DENSE_ITEMS, Candidate, Ranker, Shares, Times
+from recsys.rankers.base import DENSE_ITEMS, Candidate, Data, Ranker, Rows, Shares
 from recsys.rankers.registry import RANKERS
+from recsys.rankers.scoring import weighted_rows
 from recsys.registry import check_parameters
 from recsys.utils.memory import check_memory, free_memory
 from recsys.utils.recency import recency_weights
@@ -73,6 +73,8 @@ class KernelRanker(Ranker):
     table_: NDArray[np.float64] | None = None
     _counted: CountedGram | None = None
 
+    uses: ClassVar[frozenset[str]] = frozenset({"times"})
+
     def _kernel(self) -> Kernel:
         return make_kernel("linear")
 
@@ -80,19 +82,20 @@ class KernelRanker(Ranker):
         check_real("regularization", self.regularization, 0.0)
         check_real("recency", self.recency, 0.0)
 
-    def _reads_times(self) -> bool:
+    def reads_times(self) -> bool:
+        """Return whether the ridges depend on the ages of interactions."""
         return self.recency > 0 and self.regularization > 0
 
-    def _ridges(self, rows: sp.csr_matrix, times: Times) -> NDArray[np.float64]:
+    def _ridges(self, rows: Rows) -> NDArray[np.float64]:
         """Return the ridge of each interaction, λ_p/ω with ω = (newer interactions + 1)^−recency."""
-        ridge = np.full(rows.nnz, float(self.regularization))
-        if self._reads_times():
-            omega = recency_weights(rows, times, float(self.recency))
+        ridge = np.full(rows.matrix.nnz, float(self.regularization))
+        if self.reads_times():
+            omega = recency_weights(rows.matrix, rows.times, float(self.recency))
             ridge /= np.maximum(omega, LEAST_WEIGHT)
         return ridge
 
-    def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
-        n, m = liked.shape
+    def _fit(self, data: Data) -> None:
+        liked, (n, m) = data.liked, data.liked.shape
         self._kernel().check_width(n)
         votes = row_votes(liked, float(self.votes)) if self.votes else None
         bytes_of_data = 8 * (liked.nnz + n)
@@ -199,14 +202,13 @@ class MarginRanker(KernelRanker):
         """
         self._check_fitted()
         rows = clean_matrix(user_items, n_items=self.n_items_)
-        alpha, residuals = self._solve(rows, self._times_of_rows(None, rows, times))
+        alpha, residuals = self._solve(Rows(rows, self._times_of_rows(None, rows, times)))
         return entries_of(rows, alpha), residuals
 
-    def _solve(
-        self, rows: sp.csr_matrix, times: Times
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _solve(self, asked: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        rows = asked.matrix
         gram, m, lengths = self._gram, self.n_items_, np.diff(rows.indptr)
-        ridges, exact = self._ridges(rows, times), self.q == "exact"
+        ridges, exact = self._ridges(asked), self.q == "exact"
         # q of a user who has every item: 0, less what centering took from the kernel.
         q_all = np.zeros(m) if self.offsets_ is None else -self.offsets_
         alpha, residuals = np.zeros(rows.nnz), np.zeros(rows.shape[0])
@@ -245,16 +247,17 @@ class MarginRanker(KernelRanker):
         _warn_of(residuals)
         return alpha, residuals
 
-    def _fold_in_scores(self, rows: sp.csr_matrix, times: Times = None) -> NDArray[np.floating]:
-        alpha, _ = self._solve(rows, times)
-        lengths, gram = np.diff(rows.indptr), self._gram
+    def _scores(self, rows: Rows, users: NDArray[np.int64] | None = None) -> NDArray[np.floating]:
+        alpha, _ = self._solve(rows)
+        matrix = rows.matrix
+        lengths, gram = np.diff(matrix.indptr), self._gram
         share = self._share(lengths)
         if self.q == "exact":  # q needs the rows that the weights need: one pass serves both
             alpha = alpha + np.repeat(share, lengths)
         if isinstance(gram, DenseGram):
-            out = weighted_rows(rows, alpha, gram.K, self.row_sums_, share)
+            out = weighted_rows(matrix, alpha, gram.K, self.row_sums_, share)
         else:
-            scores = gram.scores(entries_of(rows, alpha)) - share[:, None] * self.row_sums_
+            scores = gram.scores(entries_of(matrix, alpha)) - share[:, None] * self.row_sums_
             single = isinstance(gram, CountedGram) or gram.values.dtype == np.float32
             out = scores.astype(np.float32) if single else scores
         if self.offsets_ is not None and (share == 0).any():  # no q to center with
@@ -269,16 +272,17 @@ class MarginRanker(KernelRanker):
         others = self.n_items_ - (lengths if self.q == "exact" else 0 * lengths)
         return np.divide(1.0, others, out=np.zeros(len(lengths)), where=others > 0)
 
-    def _explain_items(  # type: ignore[override]
-        self, userid: int, row: sp.csr_matrix, items: NDArray[np.int64], times: Times = None
+    def _explain(
+        self, rows: Rows, items: NDArray[np.int64], users: NDArray[np.int64] | None = None
     ) -> list[Shares]:
-        alpha, _ = self._solve(row, times)
-        return [self._shares(row, alpha, item, times) for item in items.tolist()]
+        alpha, _ = self._solve(rows)
+        return [self._shares(rows, alpha, item) for item in items.tolist()]
 
-    def _shares(self, row: sp.csr_matrix, alpha: NDArray[np.float64], item: int, times: Times) -> Shares:
+    def _shares(self, rows: Rows, alpha: NDArray[np.float64], item: int) -> Shares:
         """Share αᵢ(Kᵢⱼ − qⱼ) of liked item i in item j's score, α held fixed."""
         if self._imputes() and self.popularity_[item] == 0:
-            return float(self._fold_in_scores(row, times)[0, item]), np.zeros(row.nnz)
+            return float(self._scores(rows)[0, item]), np.zeros(len(alpha))
+        row = rows.matrix
         similarity = self._gram.block(row.indices, np.array([item]))[:, 0]
         share = self._share(np.array([row.nnz]))[0]
         q = (self.row_sums_[item] - (similarity.sum() if self.q == "exact" else 0.0)) * share
@@ -478,7 +482,6 @@ class CFOMD(KernelRanker):
 
     name: ClassVar[str] = "cf-omd"
     offered: ClassVar[tuple[str, ...]] = ()  # its fit is too long for a page
-    dense: ClassVar[bool] = True
     search_space: ClassVar[dict[str, Any]] = {
         "regularization": ("log", 1e-3, 10.0),
         "recency": ("real", 0.0, 2.0, "times"),
@@ -489,8 +492,8 @@ class CFOMD(KernelRanker):
         super()._check_parameters()
         check_real("negative_regularization", self.negative_regularization, 0.0)
 
-    def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
-        m = liked.shape[1]
+    def _fit(self, data: Data) -> None:
+        liked, m = data.liked, data.liked.shape[1]
         check_memory(12 * m * m, f"the programs over {m:,} items")
         self._keep(DenseGram.of_counts(self._kernel(), dense_counts(liked), liked.shape[0]))
 
@@ -507,13 +510,12 @@ class CFOMD(KernelRanker):
         """
         self._check_fitted()
         rows = clean_matrix(user_items, n_items=self.n_items_)
-        return self._solve(rows, self._times_of_rows(None, rows, times))
+        return self._solve(Rows(rows, self._times_of_rows(None, rows, times)))
 
-    def _solve(
-        self, rows: sp.csr_matrix, times: Times
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _solve(self, asked: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        rows = asked.matrix
         users, m = rows.shape
-        signed, residuals, ridges = np.zeros((users, m)), np.zeros(users), self._ridges(rows, times)
+        signed, residuals, ridges = np.zeros((users, m)), np.zeros(users), self._ridges(asked)
         K = self.gram_.astype(np.float64)
         for u in np.flatnonzero(np.diff(rows.indptr)):
             span = slice(rows.indptr[u], rows.indptr[u + 1])
@@ -524,14 +526,18 @@ class CFOMD(KernelRanker):
         _warn_of(residuals)
         return signed, residuals
 
-    def _fold_in_scores(self, rows: sp.csr_matrix, times: Times = None) -> NDArray[np.floating]:
-        return (self._solve(rows, times)[0] @ self.gram_).astype(np.float32)
+    def _scores(self, rows: Rows, users: NDArray[np.int64] | None = None) -> NDArray[np.floating]:
+        return (self._solve(rows)[0] @ self.gram_).astype(np.float32)
 
-    def _explain(self, userid: int, row: sp.csr_matrix, item: int, times: Times = None) -> Shares:
+    def _explain(
+        self, rows: Rows, items: NDArray[np.int64], users: NDArray[np.int64] | None = None
+    ) -> list[Shares]:
         """Share αᵢ(Kᵢⱼ − Σₙ αₙKₙⱼ) of liked item i, n over the items not liked."""
-        signed, column = self._solve(row, times)[0][0], self.gram_[:, item].astype(np.float64)
-        negative = -(np.minimum(signed, 0.0) @ column)
-        return float(signed @ column), signed[row.indices] * (column[row.indices] - negative)
+        signed, liked = self._solve(rows)[0][0], rows.matrix.indices
+        columns = self.gram_[:, items].astype(np.float64)
+        negative = -(np.minimum(signed, 0.0) @ columns)
+        shares = signed[liked] * (columns[liked] - negative).T
+        return list(zip((signed @ columns).tolist(), shares, strict=True))
 
 
 def _work(lengths: NDArray[Any]) -> int:

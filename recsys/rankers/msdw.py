@@ -1,4 +1,4 @@
-"""MSDw, the asymmetric cosine that won the Million Song challenge."""
+"""MSDw, the asymmetric cosine that won the Million Song challenge, and its sharpening."""
 
 from __future__ import annotations
 
@@ -9,26 +9,21 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import jit
-from recsys.errors import CapabilityError, InputError
-from recsys.kernels.gram.counts import check_budget, cooccurrence, sparse_bytes
-from recsys.rankers._asymmetric_cosine import strongest, weigh_rows
-from recsys.rankers._gram_view import SMALL
-from recsys.rankers._item_weights import ItemWeights
-from recsys.rankers._sharpening import sharpen
-from recsys.rankers._updates import MOST, Updatable
-from recsys.rankers.base import DENSE_ITEMS, Candidate
+from recsys._jit import SUMS, in_parts, jit, parallel
+from recsys.rankers.base import DENSE_ITEMS, Candidate, Data
+from recsys.rankers.item_weights import ItemWeights, co_occurrences, kept_form
 from recsys.rankers.registry import RANKERS
 from recsys.utils.docstrings import documented
-from recsys.utils.memory import parse_memory
-from recsys.utils.sparse import binary, enlarged, entries_of, owners, row_votes
+from recsys.utils.sparse import binary, masked, row_votes
 from recsys.utils.validation import check_integer, check_real
+
+USERS = 0.8  # weight of users in sharpening: |profile|^−0.8
 
 
 @RANKERS.add("msdw")
 @documented
 @dataclass(eq=False)
-class MSDw(Updatable, ItemWeights):
+class MSDw(ItemWeights):
     """Asymmetric cosine: W_ij = (c_ij / (|U_i|^(1−α) |U_j|^α))^locality, j the candidate.
 
     c_ij sums, over the users who like both, their votes |profile|^−votes; with votes = 0 it is
@@ -39,25 +34,14 @@ class MSDw(Updatable, ItemWeights):
     alpha : float in 0…1
         How much the candidate's popularity counts against it; ½ is the cosine.
     locality : float > 0
-        Power of the weights; above 1 near neighbours count more.
+        Power of the weights; above 1 near neighbors count more.
     votes : float ≥ 0
         User-weight exponent: a user counts |profile|^−votes.
     sharpening : float ≥ 0
-        Take this times W·P off W where items co-occur, P the normalised co-occurrence whose largest
-        eigenvalue is 1: what follows from neighbours of neighbours counts less. 0 for MSDw itself;
-        one costs a pass over all interactions for each item.
+        Take this times W·P off W where items co-occur, P the normalized co-occurrence whose largest
+        eigenvalue is 1: what follows from neighbors of neighbors counts less. 0 for MSDw itself.
     top_k : int ≥ 1, optional
         Keep the largest weights of each candidate only.
-    diagonal : bool
-        Whether an item's weight for itself is kept; it changes nothing for items not liked.
-    memory : str or int, optional
-        Budget of the weights, as in `cf-komd`.
-
-    Attributes
-    ----------
-    counts_ : (items, items) CSR of the smallest unsigned type
-        |U_i ∩ U_j| above the diagonal, where neither `votes` nor `sharpening` is asked for: what updates
-        start from (`partial_fit`, `update_rows`, …). 5 or 6 bytes a pair beside the weights' 16.
 
     Notes
     -----
@@ -77,10 +61,7 @@ class MSDw(Updatable, ItemWeights):
     votes: float = 0.0
     sharpening: float = 0.0
     top_k: int | None = None
-    diagonal: bool = True
-    memory: str | int | None = None
     recency: float = 0.0
-    ties: str | None = None
 
     name: ClassVar[str] = "msdw"
     search_space: ClassVar[dict[str, Any]] = {
@@ -118,148 +99,114 @@ class MSDw(Updatable, ItemWeights):
         check_real("sharpening", self.sharpening, 0.0)
         if self.top_k is not None:
             check_integer("top_k", self.top_k, 1)
-        parse_memory(self.memory)
 
-    def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
-        budget = parse_memory(self.memory)
-        counts = cooccurrence(liked, row_votes(liked, self.votes) if self.votes else None, budget)
-        users = np.bincount(liked.indices, minlength=counts.shape[1])
-        for name in ("counts_", "row_digests_"):
-            vars(self).pop(name, None)
-        if self._counted() and users.max() <= MOST:  # beyond, float32 lost some
-            self.counts_ = _smallest(_above(counts))
-            self._remember(liked)
-        self.weights_ = self._weighed(counts, users, liked)
+    def _fit(self, data: Data) -> None:
+        liked = data.liked
+        counts = co_occurrences(liked, row_votes(liked, self.votes) if self.votes else None)
+        weights = self._weighted(counts, np.bincount(liked.indices, minlength=liked.shape[1]))
+        if self.sharpening:
+            sharpen(weights, liked, self.sharpening)
+        self._keep(weights)
 
-    def _counted(self) -> bool:
-        """Return whether integers make the weights up."""
-        return not self.votes and not self.sharpening
+    def _fit_counts(self, counts: sp.csr_matrix, n_users: int) -> None:
+        """Fit on the co-occurrences of items, XᵀX with the users of each item on its diagonal."""
+        self._keep(self._weighted(counts, counts.diagonal()))
+        self.n_users_, self.n_items_ = n_users, counts.shape[0]
+        self.popularity_ = counts.diagonal().astype(np.float32)
 
-    def _weighed(
-        self, counts: sp.csr_matrix, users: NDArray[Any], liked: sp.csr_matrix | None = None
-    ) -> NDArray[np.float32] | sp.csr_matrix:
-        """Return the weights of counts, which are used up."""
-        m, budget = counts.shape[0], parse_memory(self.memory)
-        weigh_rows(
-            counts.data, counts.indices, np.diff(counts.indptr), users, users,
-            1.0 - self.alpha, self.alpha, self.locality,
+    def _weighted(self, counts: sp.csr_matrix, users: NDArray[Any]) -> sp.csr_matrix:
+        weights = counts.astype(np.float32)
+        weigh(weights, users, 1.0 - self.alpha, self.alpha, self.locality)
+        return weights
+
+    def _keep(self, weights: sp.csr_matrix) -> None:
+        self.weights_ = kept_form(weights if self.top_k is None else strongest(weights, self.top_k))
+
+
+def weigh(
+    counts: sp.csr_matrix, users: NDArray[Any], source: float, candidate: float, locality: float
+) -> None:
+    """Make float32 counts c_ij into (c_ij / (|U_i|^source · |U_j|^candidate))^locality, in place.
+
+    Source: Aiolli 2013, Efficient top-N recommendation for very large scale binary rated datasets.
+    """
+    sizes = np.maximum(users, 1).astype(np.float64)
+    counts.data *= np.repeat((sizes**-source).astype(np.float32), np.diff(counts.indptr))
+    counts.data *= (sizes**-candidate).astype(np.float32)[counts.indices]
+    if locality != 1.0:
+        np.power(counts.data, np.float32(locality), out=counts.data)
+
+
+def strongest(weights: sp.csr_matrix, k: int) -> sp.csr_matrix:
+    """Return the k largest entries of each column, the earlier of equal ones."""
+    columns = weights.T.tocsr()
+    keep = np.zeros(columns.nnz, dtype=bool)
+    for j in range(columns.shape[0]):
+        begin, end = columns.indptr[j], columns.indptr[j + 1]
+        keep[begin + np.argsort(-columns.data[begin:end], kind="stable")[:k]] = True
+    found = masked(columns, keep).T.tocsr()
+    found.sort_indices()
+    return found
+
+
+def sharpen(weights: sp.csr_matrix, liked: sp.csr_matrix, amount: float) -> None:
+    """Take `amount`·W·P off W, (items, items) float32 CSR, where W has entries, in place.
+
+    P = D^−½ RᵀU^−0.8 R D^−½ over its largest eigenvalue, D and U the items' and users' numbers of
+    interactions: the smoothing of scores over the graph. No product W·P is ever formed.
+    """
+    sizes = np.maximum(np.bincount(liked.indices, minlength=liked.shape[1]), 1)
+    scale, per_user = sizes.astype(np.float64) ** -0.5, row_votes(liked, USERS)
+    amount = amount / largest_eigenvalue(liked, per_user, scale)
+    columns = liked.tocsc()
+    with parallel() as threads:
+        in_parts(
+            threads, _sharpen, weights.indptr, weights.indices, weights.data, columns.indptr,
+            columns.indices, per_user, scale, amount,
         )  # fmt: skip
-        if self.sharpening and liked is not None:
-            sharpen(counts, liked, self.sharpening)
-        if not self.diagonal:
-            counts.setdiag(0.0)
-        if self.top_k is not None:
-            counts = strongest(counts, self.top_k)
-        dense = 4 * m * m <= SMALL or counts.nnz > 0.5 * m * m
-        return counts.toarray() if dense and (budget is None or 4 * m * m <= budget) else counts
-
-    def _check_updates(self) -> None:
-        if not self._counted():
-            raise CapabilityError(
-                "msdw with votes or sharpening has no exact updates: fit again instead"
-            )
-        if not hasattr(self, "counts_"):
-            raise CapabilityError("this msdw was written without its counts: fit again instead")
-
-    def _change_rows(self, taken: sp.csr_matrix, added: sp.csr_matrix, users: int) -> None:
-        if not added.nnz and not taken.nnz:
-            return
-        plus, minus = binary(added, np.int64), binary(taken, np.int64)
-        change = sp.triu(plus.T @ plus - minus.T @ minus, 1, format="csr")
-        above = sp.csr_matrix(self.counts_.astype(np.int64) + change)
-        above.sort_indices()
-        above.eliminate_zeros()
-        if above.nnz and above.data.min() < 0:
-            raise InputError("a row to be removed has pairs without users: fit again instead")
-        own = self.popularity_.astype(np.int64)
-        own += np.bincount(added.indices, minlength=self.n_items_)
-        own -= np.bincount(taken.indices, minlength=self.n_items_)
-        entries = 2 * above.nnz + self.n_items_
-        check_budget(sparse_bytes(entries, self.n_items_), self.n_items_, parse_memory(self.memory))
-        weights = self._weighed(_symmetric(above, own), own)
-        self.counts_, self.weights_ = _smallest(above), weights
-
-    def _extend(self, items: int) -> None:
-        above = enlarged(self.counts_, (items, items))
-        own = np.pad(self.popularity_, (0, items - self.n_items_)).astype(np.int64)
-        weights = self._weighed(_symmetric(above, own), own)
-        self.counts_, self.weights_ = above, weights
-
-    def _check_state(self) -> None:
-        super()._check_state()
-        if hasattr(self, "counts_") != hasattr(self, "row_digests_"):
-            raise ValueError("counts are kept with the digests of rows, or not at all")
-        if not hasattr(self, "counts_"):
-            return
-        above, own = self.counts_, self.popularity_
-        if above.shape != (self.n_items_, self.n_items_) or above.dtype.kind != "u":
-            raise ValueError("counts_ does not fit the items")
-        rarer = np.minimum(own[owners(above)], own[above.indices])
-        if (
-            (above.indices <= owners(above)).any()
-            or (above.data > rarer).any()
-            or (above.data < 1).any()
-        ):
-            raise ValueError("counts_ holds more than the users of an item, or not one triangle")
 
 
-def _smallest(counts: sp.csr_matrix) -> sp.csr_matrix:
-    """Return counts in the smallest unsigned type that holds them."""
-    kind = np.min_scalar_type(int(counts.data.max(initial=0)))
-    # Made anew, so that index types are those that a file gives back.
-    return entries_of(counts, counts.data.astype(kind))
+def largest_eigenvalue(
+    liked: sp.csr_matrix, per_user: NDArray[np.float64], scale: NDArray[np.float64]
+) -> float:
+    """Return the largest eigenvalue of S RᵀWR S, W and S the diagonals `per_user` and `scale`."""
+    from scipy.sparse.linalg import LinearOperator, eigsh  # late: few fits need it
 
+    ones, items = binary(liked), liked.shape[1]
 
-def _above(counts: sp.csr_matrix) -> sp.csr_matrix:
-    """Return the part above the diagonal of counts with sorted indices; scipy's would copy all first."""
-    indptr = np.zeros(counts.shape[0] + 1, dtype=np.int64)
-    _count_above(counts.indptr, counts.indices, indptr)
-    np.cumsum(indptr, out=indptr)
-    indices, data = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], counts.data.dtype)
-    _fill_above(counts.indptr, counts.indices, counts.data, indptr, indices, data)
-    return sp.csr_matrix((data, indices, indptr), counts.shape)
+    def product(v: NDArray[np.float64]) -> NDArray[np.float64]:
+        v = v.ravel()
+        return np.asarray(scale * (ones.T @ (per_user * (ones @ (scale * v)))))
 
-
-def _symmetric(above: sp.csr_matrix, own: NDArray[np.int64]) -> sp.csr_matrix:
-    """Return all counts as float32 CSR of one triangle and the diagonal, which is stored throughout."""
-    below = above.T.tocsr()
-    indptr = above.indptr.astype(np.int64) + below.indptr + np.arange(len(own) + 1)
-    indices, data = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.float32)
-    _fill_symmetric(
-        below.indptr, below.indices, below.data, above.indptr, above.indices, above.data, own,
-        indptr, indices, data,
-    )  # fmt: skip
-    return sp.csr_matrix((data, indices, indptr), above.shape)
+    if items < 3:  # too few for Lanczos' method
+        return float(np.linalg.eigvalsh(np.array([product(e) for e in np.eye(items)]))[-1])
+    operator = LinearOperator((items, items), product, dtype=np.float64)
+    start = 1.0 / scale
+    return float(eigsh(operator, k=1, v0=start, tol=1e-12, return_eigenvectors=False)[0])
 
 
 # ---- kernels
 
 
-@jit
-def _count_above(indptr, indices, out):
-    for i in range(len(indptr) - 1):
-        for p in range(indptr[i], indptr[i + 1]):
-            out[i + 1] += indices[p] > i
-
-
-@jit
-def _fill_above(indptr, indices, data, out_ptr, out_indices, out_data):
-    for i in range(len(indptr) - 1):
-        begin, end = indptr[i + 1] - (out_ptr[i + 1] - out_ptr[i]), indptr[i + 1]
+@jit(fastmath=SUMS)
+def _sharpen(first, stride, indptr, indices, data, col_ptr, col_users, per_user, per_item, amount):
+    of_users = np.zeros(len(per_user))
+    for i in range(first, len(per_item), stride):
+        begin, end = indptr[i], indptr[i + 1]
+        if begin == end:
+            continue
+        of_users[:] = 0.0
         for p in range(begin, end):
-            out_indices[out_ptr[i] + p - begin] = indices[p]
-            out_data[out_ptr[i] + p - begin] = data[p]
-
-
-@jit
-def _fill_symmetric(b_ptr, b_indices, b_data, a_ptr, a_indices, a_data, own, indptr, indices, data):
-    for i in range(len(own)):
-        at = indptr[i]
-        for p in range(b_ptr[i], b_ptr[i + 1]):
-            indices[at], data[at] = b_indices[p], b_data[p]
-            at += 1
-        indices[at], data[at] = i, own[i]
-        at += 1
-        for p in range(a_ptr[i], a_ptr[i + 1]):
-            indices[at], data[at] = a_indices[p], a_data[p]
-            at += 1
+            j = indices[p]
+            w = data[p] * per_item[j]
+            for q in range(col_ptr[j], col_ptr[j + 1]):
+                of_users[col_users[q]] += w
+        of_users *= per_user
+        # The neighbors' users only: those users' interactions are many more, and most are no
+        # neighbors.
+        for p in range(begin, end):
+            j = indices[p]
+            v = 0.0
+            for q in range(col_ptr[j], col_ptr[j + 1]):
+                v += of_users[col_users[q]]
+            data[p] -= amount * v * per_item[j]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.rankers.base import Candidate, Ranker
+from recsys.rankers.base import Candidate, Data, Ranker, Rows
 from recsys.rankers.registry import RANKERS
 
 
@@ -28,8 +27,8 @@ class Popularity(Ranker):
     name: ClassVar[str] = "popularity"
     candidates: ClassVar[tuple[Candidate, ...]] = (Candidate(),)
 
-    def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
+    def _fit(self, data: Data) -> None:
         """Learn nothing beyond the base class's counts."""
 
-    def _fold_in_scores(self, rows: sp.csr_matrix) -> NDArray[np.float32]:
-        return np.tile(self.popularity_, (rows.shape[0], 1))
+    def _scores(self, rows: Rows, users: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
+        return np.tile(self.popularity_, (rows.matrix.shape[0], 1))

@@ -6,12 +6,12 @@ from importlib.util import find_spec
 from typing import Any
 
 from recsys.errors import InputError
-from recsys.rankers import _files
+from recsys.rankers import files
 from recsys.rankers.base import Ranker
 from recsys.registry import Registry
 from recsys.utils.spec import parse_spec
 
-RANKERS: Registry[type[Ranker]] = _files.RANKERS
+RANKERS: Registry[type[Ranker]] = files.RANKERS
 
 
 def list_rankers() -> list[str]:
@@ -71,5 +71,5 @@ def make_ranker(name: str, /, **params: Any) -> Ranker:
             f"give parameters as keywords, make_ranker({short!r}, …), not {name[:60]!r}: Recommender "
             "and evaluate read such a text"
         )
-    ranker: Ranker = _files.made(name, params)
+    ranker: Ranker = files.unfitted(name, params)
     return ranker

@@ -1,4 +1,4 @@
-"""Histories as sequences: their order in time, and the Gram matrices of before and after.
+"""SLIST: sequential recommendation by a directed regression between items, or by a directed cosine.
 
 Every split of a history is a regression row: the interactions before it, decayed by how long before it
 they were, predict the interactions after it, decayed by how long after it they came. The Gram matrices
@@ -8,14 +8,304 @@ history: nothing loops over splits.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import lapack
+from scipy.special import gamma
 
 from recsys._jit import in_parts, jit, parallel
-from recsys.utils.sparse import owners
+from recsys.errors import FitError, InputError
+from recsys.rankers.base import DENSE_ITEMS, Candidate, Data, Ranker, Rows, Shares
+from recsys.rankers.msdw import weigh
+from recsys.rankers.registry import RANKERS
+from recsys.rankers.scoring import weighted_sums
+from recsys.utils.docstrings import documented
+from recsys.utils.memory import check_memory
+from recsys.utils.recency import newer
+from recsys.utils.sparse import entries_of, owners, row_votes
+from recsys.utils.threads import safe_blas
+from recsys.utils.validation import check_choice, check_integer, check_real
+
+PAIR_BYTES = 20  # of an entry of the cosine, while it is scaled
+STEP = 3.0  # from one exponential of a power law to the next
+FASTEST = 6.0  # e^−6 of the newest interaction's own term is what is left out above
+SLOWEST = 0.03  # over the longest gap; what is slower counts as constant
+STEEPEST = 3.0  # power whose sum of exponentials still is the law
+KINDS = ("exp", "power", "none")
+ACCEPTED = "expX (e^−(gap/X)), powerX ((gap + 1)^−X, X up to 3) or none, joined by +, as in exp1+exp8"
+
+
+@RANKERS.add("slist")
+@documented
+@dataclass(eq=False)
+class SLIST(Ranker):
+    """Sequential recommendation, learned from all splits of the histories into past and future.
+
+    In the form "ridge", each split t of a history is a regression row. The interactions before it
+    predict those after it. An interaction g positions before the last one has the weight decay(g), and
+    the g-th after the split target(g). B = (XᵀX + Λ)⁻¹XᵀY in closed form; a score sums B over the
+    interactions, decayed by their ages. With several laws in `decay` each item is a feature for each
+    law, so that the last few interactions and the last dozens have separate weights.
+
+    In the form "cosine", for catalogues whose matrix of all pairs does not fit,
+    W_ij = (c_ij / (|U_i|^beta · |U_j|^alpha))^locality, where c_ij sums the votes of users who like j
+    after i, decayed by the positions from one to the other under the last law of `decay`; a score sums W
+    over the interactions, decayed by their ages under the first.
+
+    Without times, or where they are equal, the order is random and nothing decays.
+
+    Parameters
+    ----------
+    decay : str
+        Weights of the interactions before a split: `expX`, e^−(g/X); `powerX`, (g + 1)^−X, X up to 3; or
+        `none`. Several laws are joined by + and give several blocks of features.
+    inference_decay : str, optional
+        Weights of the interactions of the row that is scored, one law for each of `decay`; by default
+        those of `decay`.
+    target_decay : str
+        Weights of the interactions after a split. The faster they decay, the more the next item counts.
+    regularization : float > 0
+        Λ, relative to the mean of the diagonal of each block of XᵀX.
+    votes : float ≥ 0
+        User-weight exponent: a user's rows have the weight |profile|^−votes.
+    form : "auto", "ridge" or "cosine"
+        "auto" takes the ridge up to 8,000 items.
+    alpha, beta : float in 0…1
+        Exponents of the candidate's and the source's popularity, which lower weights; form "cosine".
+    backward : float in 0…1
+        Weight of j before i relative to j after i; form "cosine".
+    locality : float > 0
+        As in `msdw`; form "cosine".
+    random_state : int ≥ 0
+        Seed for the order of interactions of equal times.
+
+    Attributes
+    ----------
+    weights_ : (blocks · items, items) float32, or (items, items) float32 CSR
+        Row k·items + i is what item i adds to the scores as an interaction that counts 1 under law k.
+
+    Notes
+    -----
+    Sources: Choi et al. 2021, Session-aware linear item-item models (the transitions of SLIST), of which
+    this has several decays at once and decayed targets; Aiolli 2013 for the asymmetric cosine.
+
+    Examples
+    --------
+    >>> likes = [[1, 1, 1, 0], [1, 1, 1, 0], [0, 1, 1, 1], [0, 1, 1, 1]]
+    >>> times = [[1, 2, 3, 0], [1, 2, 3, 0], [0, 1, 2, 3], [0, 1, 2, 3]]
+    >>> model = SLIST().fit(likes, show_progress=False, times=times)
+    >>> model.recommend(0, [[0, 1, 1, 0]], times=[[0, 1, 2, 0]], N=1, recalculate_user=True).ids
+    array([3], dtype=int32)
+    """
+
+    decay: str = "exp1+exp20"
+    inference_decay: str | None = None
+    target_decay: str = "power1.5"
+    regularization: float = 0.3
+    votes: float = 0.0
+    form: str = "auto"
+    alpha: float = 0.2
+    beta: float = 0.5
+    backward: float = 0.4
+    locality: float = 0.6
+    random_state: int = 0
+
+    name: ClassVar[str] = "slist"
+    uses: ClassVar[frozenset[str]] = frozenset({"times"})
+    search_space: ClassVar[dict[str, Any]] = {
+        "decay": ("power1", "exp1+exp20", "exp3+exp60"),
+        "target_decay": ("power0.25", "power0.5", "power1", "power1.5"),
+        "regularization": ("log", 0.1, 30.0),
+        "votes": (0.0, 0.5, 1.0),
+        "alpha": ("real", 0.0, 0.8),
+        "beta": ("real", 0.0, 0.8),
+        "backward": ("real", 0.0, 1.0),
+        "locality": ("real", 0.5, 2.0),
+    }
+
+    candidates: ClassVar[tuple[Candidate, ...]] = (
+        Candidate(
+            "decay=power1,inference_decay=power0.4,target_decay=power0.5,regularization=3",
+            most_items=DENSE_ITEMS, timed=True,
+        ),
+        Candidate(
+            "decay=exp5+exp100,target_decay=power0.6,regularization=20,votes=0.5",
+            most_items=DENSE_ITEMS // 2, timed=True,
+        ),
+        Candidate("", most_items=DENSE_ITEMS // 2, timed=True),
+        Candidate("form=cosine", least_items=DENSE_ITEMS // 2, timed=True),
+        Candidate(
+            "form=cosine,decay=power0.5,alpha=0.4,backward=1", least_items=DENSE_ITEMS // 2, timed=True
+        ),
+    )  # fmt: skip
+
+    def _check_parameters(self) -> None:
+        if len(self._inference_laws()) != len(parse_decays("decay", self.decay)):
+            raise InputError(
+                f"inference_decay must hold one law for each of decay={self.decay!r}, "
+                f"not {self.inference_decay!r}"
+            )
+        if len(parse_decays("target_decay", self.target_decay)) != 1:
+            raise InputError(f"target_decay must be one law, not {self.target_decay!r}")
+        check_real("regularization", self.regularization, 0.0, open_low=True)
+        check_choice("form", self.form, ("auto", "ridge", "cosine"))
+        for key in ("alpha", "beta", "backward"):
+            check_real(key, getattr(self, key), 0.0, 1.0)
+        check_real("votes", self.votes, 0.0)
+        check_real("locality", self.locality, 0.0, open_low=True)
+        check_integer("random_state", self.random_state, 0)
+
+    def _inference_laws(self) -> list[Decay]:
+        given = self.decay if self.inference_decay is None else self.inference_decay
+        return parse_decays("inference_decay", given)
+
+    def _fit(self, data: Data) -> None:
+        liked, items = data.liked, data.liked.shape[1]
+        found = sequences(liked, None if data.times is None else data.times.data, self.random_state)
+        votes, longest = row_votes(liked, float(self.votes)), int(np.diff(liked.indptr).max())
+        self.ordered_ = data.times is not None
+        laws = parse_decays("decay", self.decay) if self.ordered_ else [Decay("none")]
+        if self.form == "cosine" or (self.form == "auto" and items > DENSE_ITEMS):
+            rates, (law,) = sums_of_exponentials(laws[-1:], longest)
+            W = followed(found, votes, items, rates, law, self.backward)
+            weigh(W, np.bincount(liked.indices, minlength=items), self.beta, self.alpha, self.locality)
+            self.weights_ = W
+            return
+        blocks = len(laws)
+        need = 8 * (items * blocks) ** 2 + 20 * items * items * blocks
+        check_memory(need, f"slist on {items:,} items")
+        before = sums_of_exponentials(laws, longest)
+        after = sums_of_exponentials(parse_decays("target_decay", self.target_decay), longest)
+        gram, cross = before_after(found, votes, items, before, after)
+        self.weights_ = _solved(gram, cross, blocks, float(self.regularization))
+
+    def _votes(self, rows: Rows) -> list[NDArray[np.float64]]:
+        """Return the weight of each interaction of the rows, under each law."""
+        if rows.times is None or not self.ordered_:
+            return [np.ones(rows.matrix.nnz)] * self._blocks
+        gaps = newer(rows.matrix.indptr, rows.times)
+        return [law(gaps) for law in self._inference_laws()[: self._blocks]]
+
+    @property
+    def _blocks(self) -> int:
+        """How many blocks of weights there are."""
+        return len(self.weights_) // self.weights_.shape[1] if not sp.issparse(self.weights_) else 1
+
+    def _scores(self, rows: Rows, users: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
+        votes = self._votes(rows)
+        wide = sp.hstack([entries_of(rows.matrix, vote) for vote in votes], format="csr")
+        wide.indices = wide.indices.astype(np.int32, copy=False)
+        return weighted_sums(wide, wide.data, self.weights_)
+
+    def _explain(
+        self, rows: Rows, items: NDArray[np.int64], users: NDArray[np.int64] | None = None
+    ) -> list[Shares]:
+        liked, shares = rows.matrix.indices, np.zeros((len(items), rows.matrix.nnz))
+        for k, vote in enumerate(self._votes(rows)):
+            block = self.weights_[liked + k * rows.matrix.shape[1]][:, items]
+            block = block.toarray() if sp.issparse(block) else block
+            shares += vote * block.astype(np.float64).T
+        return [(float(one.sum()), one) for one in shares]
+
+    def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return the contribution of an interaction of age 0 to each item's score."""
+        if sp.issparse(self.weights_):
+            return self.weights_[ids].toarray()
+        items = self.weights_.shape[1]
+        return sum(self.weights_[ids + k * items] for k in range(self._blocks))
+
+    def _check_state(self) -> None:
+        blocks = len(self._inference_laws()) if self.ordered_ and not sp.issparse(self.weights_) else 1
+        if self.weights_.shape != (blocks * self.n_items_, self.n_items_):
+            raise ValueError("weights_ does not fit the items")
+
+
+def _solved(
+    gram: NDArray[np.float64], cross: NDArray[np.float64], blocks: int, ridge: float
+) -> NDArray[np.float32]:
+    """Return (XᵀX + Λ)⁻¹XᵀY, block after block; both matrices are used up."""
+    n, items = cross.shape
+    diagonal = gram.reshape(-1)[:: n + 1]
+    for k in range(blocks):
+        mean = diagonal[k::blocks].mean()
+        diagonal[k::blocks] += ridge * (mean if mean > 0 else 1.0)
+    with safe_blas(n):
+        factor, failed = lapack.dpotrf(gram.T, lower=True, overwrite_a=True, clean=False)
+        if failed:
+            raise FitError(f"slist cannot solve its regression: raise regularization ({ridge:g})")
+        B, _ = lapack.dpotrs(factor, np.asfortranarray(cross), lower=True, overwrite_b=True)
+    out = np.empty((n, items), dtype=np.float32)
+    for k in range(blocks):
+        out[k * items : (k + 1) * items] = B[k::blocks]
+    return out
+
+
+@dataclass(frozen=True)
+class Decay:
+    """A law of decay: e^−(g/x) for "exp", (g + 1)^−x for "power", 1 for "none".
+
+    The gap g is 0 for the newest interaction, then the number of newer ones.
+    """
+
+    kind: str
+    x: float = 0.0
+
+    def __call__(self, gap: ArrayLike) -> NDArray[np.float64]:
+        """Return the weights of interactions with these gaps."""
+        gap = np.asarray(gap, dtype=np.float64)
+        if self.kind == "exp":
+            return np.exp(-gap / self.x)
+        return (gap + 1.0) ** -self.x if self.kind == "power" else np.ones(gap.shape)
+
+
+def parse_decays(name: str, text: str) -> list[Decay]:
+    """Return the laws of a text such as `exp1+exp8`."""
+    found = []
+    for part in text.split("+") if isinstance(text, str) else [""]:
+        part = part.strip()
+        kind = next((kind for kind in KINDS if part.startswith(kind)), "")
+        number = part[len(kind) :]
+        try:
+            x = float(number or "0")
+        except ValueError:
+            x = math.nan
+        most = STEEPEST if kind == "power" else math.inf
+        fine = not number if kind == "none" else 0 < x <= most and x < math.inf and "_" not in number
+        if not (kind and fine):
+            raise InputError(f"{name} must be {ACCEPTED}, not {text!r}")
+        found.append(Decay(kind, x))
+    return found
+
+
+def sums_of_exponentials(
+    laws: Sequence[Decay], longest: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return laws as sums of exponentials: of law k, Σ_e coefficients[k,e]·e^−(gap/rates[e]).
+
+    A power law is (g + 1)^−a = 1/Γ(a)·∫ e^(a·x − e^x·(g + 1)) dx by the trapezoidal rule, to .001 up to
+    a = 1.5. They agree up to the gap `longest`. Rates, (exponentials,), ascend, and are infinite for a
+    constant; no coefficient, (laws, exponentials), is below 0.
+    """
+    count = math.ceil(math.log(FASTEST * max(longest, 1) / SLOWEST) / math.log(STEP)) + 1
+    speeds = FASTEST * STEP ** -np.arange(float(count))
+    terms: list[dict[float, float]] = []
+    for law in laws:
+        if law.kind == "exp":
+            terms.append({law.x: 1.0})
+        elif law.kind == "none":
+            terms.append({math.inf: 1.0})
+        else:
+            parts = math.log(STEP) / gamma(law.x) * speeds**law.x * np.exp(-speeds)
+            rest = (speeds[-1] / math.sqrt(STEP)) ** law.x / gamma(law.x + 1.0)
+            terms.append(dict(zip(1.0 / speeds, parts, strict=True)) | {math.inf: rest})
+    rates = np.array(sorted(set().union(*terms)))
+    return rates, np.array([[term.get(rate, 0.0) for rate in rates] for term in terms])
 
 
 @dataclass(frozen=True)
@@ -26,31 +316,21 @@ class Sequences:
     owner: NDArray[np.int64]  # whose they are
     indptr: NDArray[np.integer]
     gaps: NDArray[np.float64]  # how many positions newer than the one before; equal times share one
-    elapsed: NDArray[np.float64]  # time since the one before; 0 for the oldest
 
 
-def sequences(
-    liked: sp.csr_matrix, times: NDArray[np.float64] | None, seed: int, before: int = 0
-) -> Sequences:
-    """Return the interactions in order; `times` are aligned with liked.indices, None for equal times.
-
-    Ties in time are ordered at random. `before` is the number of interactions in the rows before these:
-    the random numbers are advanced by it, so that a block of rows is ordered as in the whole matrix.
-    """
+def sequences(liked: sp.csr_matrix, times: NDArray[np.float64] | None, seed: int) -> Sequences:
+    """Return the interactions in order; `times` are aligned with liked.indices, None for equal times."""
     owner = owners(liked).astype(np.int64)
     when = np.zeros(liked.nnz) if times is None else times
-    rng = np.random.Generator(np.random.PCG64(seed).advance(before))
-    order = np.lexsort((rng.random(liked.nnz), when, owner))
+    order = np.lexsort((np.random.default_rng(seed).random(liked.nnz), when, owner))
     when = when[order]
-    fresh = np.ones(liked.nnz, dtype=bool)  # the first of its time
-    fresh[1:] = (when[1:] != when[:-1]) | (owner[1:] != owner[:-1])
-    group = np.cumsum(fresh) - 1
-    place = np.append(np.flatnonzero(fresh)[1:], liked.nnz)[group] - 1.0  # the newest of the group
-    oldest = np.zeros(liked.nnz, dtype=bool)
-    oldest[liked.indptr[:-1][np.diff(liked.indptr) > 0]] = True
-    gaps, elapsed = np.diff(place, prepend=0.0), np.diff(when, prepend=0.0)
-    gaps[oldest] = elapsed[oldest] = 0.0
-    return Sequences(liked.indices[order].astype(np.int32), owner, liked.indptr, gaps, elapsed)
+    first = np.ones(liked.nnz, dtype=bool)  # of its time
+    first[1:] = (when[1:] != when[:-1]) | (owner[1:] != owner[:-1])
+    group = np.cumsum(first) - 1
+    place = np.append(np.flatnonzero(first)[1:], liked.nnz)[group] - 1.0  # the newest of the group
+    gaps = np.diff(place, prepend=0.0)
+    gaps[liked.indptr[:-1][np.diff(liked.indptr) > 0]] = 0.0
+    return Sequences(liked.indices[order].astype(np.int32), owner, liked.indptr, gaps)
 
 
 def before_after(
@@ -59,22 +339,16 @@ def before_after(
     items: int,
     before: tuple[NDArray[np.float64], NDArray[np.float64]],
     after: tuple[NDArray[np.float64], NDArray[np.float64]],
-    time_scale: float | None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return XᵀX and XᵀY of all splits of all histories: items·blocks rows.
 
     `votes` is the weight of each row of a user. `before` are the laws of X as rates, (exponentials,),
     and coefficients, (blocks, exponentials): column i·blocks + k is item i, law k. `after` is the one
-    law of Y. With a `time_scale` both decay by e^−(elapsed time / time_scale), too.
+    law of Y.
     """
-    scale = np.inf if time_scale is None else time_scale
-    passed = found.elapsed[:, None] / scale
     (rates, sources), (t_rates, (targets,)) = before, after
-    steps = np.exp(-found.gaps[:, None] / rates - passed)
-    t_steps = np.exp(-found.gaps[:, None] / t_rates - passed)
+    steps, t_steps = (np.exp(-found.gaps[:, None] / rate) for rate in (rates, t_rates))
     blocks = len(sources)
-    ahead = np.empty((len(found.items), blocks, len(rates)))
-    _cuts_ahead(found.indptr, steps, sources, ahead)
     places = np.argsort(found.items, kind="stable")
     starts = np.concatenate(([0], np.cumsum(np.bincount(found.items, minlength=items))))
     gram = np.empty((items * blocks, items * blocks))
@@ -83,34 +357,80 @@ def before_after(
     with parallel() as threads:
         in_parts(
             threads, _before_after, starts, places, ends, found.items, steps, t_steps, sources, targets,
-            ahead, votes[found.owner], gram, cross,
+            _splits_ahead(found.indptr, steps, sources), votes[found.owner], gram, cross,
         )  # fmt: skip
-        in_parts(threads, _add_transpose, gram)
+    gram += gram.T
     return gram, cross
 
 
+def _splits_ahead(
+    indptr: NDArray[np.integer], steps: NDArray[np.float64], sources: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return out[s, k, e] = Σ over the splits after s of law k there times exponential e, both from s.
+
+    From the newest interaction of every history backwards, all histories at once.
+    """
+    lengths = np.diff(indptr)
+    users = np.argsort(-lengths, kind="stable")
+    ends, lengths = np.asarray(indptr[1:])[users], lengths[users]
+    both = np.zeros((len(users), steps.shape[1], steps.shape[1]))
+    out = np.empty((len(steps), len(sources), steps.shape[1]))
+    for back in range(int(lengths[0]) if len(lengths) else 0):
+        active = int(np.searchsorted(-lengths, -back))  # longer than `back`
+        at = ends[:active] - 1 - back
+        if back:
+            step = steps[at + 1]
+            both[:active] = 1.0 + step[:, :, None] * step[:, None, :] * both[:active]
+        out[at] = np.einsum("kb,uab->uka", sources, both[:active])
+    return out
+
+
+class Ordered(NamedTuple):
+    """Histories in their order, with what each step decays by."""
+
+    indptr: NDArray[np.int64]
+    items: NDArray[np.int32]  # from oldest to newest
+    which: NDArray[np.integer]  # the row of `steps` for the step from the interaction before
+    steps: NDArray[np.float64]  # (…, exponentials)
+    votes: NDArray[np.float64]  # of each user
+
+
+def followed(
+    found: Sequences,
+    votes: NDArray[np.float64],
+    items: int,
+    rates: NDArray[np.float64],
+    law: NDArray[np.float64],
+    backward: float,
+) -> sp.csr_matrix:
+    """Return weights of j after i, Σ_u votes_u·law(positions from i to j): (items, items) float32 CSR.
+
+    The law of the gap is a sum of exponentials. j before i counts `backward` of j after i. Only pairs
+    that occur in a profile are stored, and no diagonal.
+    """
+    which = found.gaps.astype(np.int32)  # few different numbers
+    steps = np.exp(-np.arange(int(which.max(initial=0)) + 1.0)[:, None] / rates)
+    places = np.argsort(found.items, kind="stable")
+    starts = np.concatenate(([0], np.cumsum(np.bincount(found.items, minlength=items))))
+    users = found.owner[places].astype(np.int32)
+    ordered = Ordered(np.asarray(found.indptr, np.int64), found.items, which, steps, votes)
+    both = bool(backward)
+    lengths = np.zeros(items, dtype=np.int64)
+    with parallel() as threads:
+        in_parts(threads, _sizes, starts, users, ordered.indptr, ordered.items, items, both, lengths)
+    indptr = np.concatenate(([0], np.cumsum(lengths)))
+    pairs = int(indptr[-1])
+    check_memory(PAIR_BYTES * pairs, f"slist on {pairs:,} pairs of items that go together")
+    indices, data = np.empty(pairs, dtype=np.int32), np.empty(pairs, dtype=np.float32)
+    with parallel() as threads:
+        in_parts(
+            threads, _fill, starts, users, *ordered, items, law, float(backward), indptr[:-1],
+            indices, data,
+        )  # fmt: skip
+    return sp.csr_matrix((data, indices, indptr), (items, items))
+
+
 # ---- kernels
-
-
-@jit
-def _cuts_ahead(indptr, steps, sources, out):
-    """out[s, k, e] = Σ over the splits after s of law k there times exponential e, both from s."""
-    E, blocks = steps.shape[1], len(sources)
-    both = np.zeros((E, E))
-    for u in range(len(indptr) - 1):
-        for s in range(indptr[u + 1] - 1, indptr[u] - 1, -1):
-            for a in range(E):
-                for b in range(E):
-                    if s == indptr[u + 1] - 1:
-                        both[a, b] = 0.0
-                    else:
-                        both[a, b] = 1.0 + steps[s + 1, a] * steps[s + 1, b] * both[a, b]
-            for k in range(blocks):
-                for a in range(E):
-                    total = 0.0
-                    for b in range(E):
-                        total += sources[k, b] * both[a, b]
-                    out[s, k, a] = total
 
 
 @jit
@@ -164,14 +484,64 @@ def _before_after(
 
 
 @jit
-def _add_transpose(first, stride, square):
-    """Square += its transpose, in tiles, each pair of tiles by one thread."""
-    n, side = len(square), 64
-    tiles = (n + side - 1) // side
-    for a in range(first, tiles, stride):
-        for b in range(a, tiles):
-            for i in range(a * side, min(n, (a + 1) * side)):
-                for j in range(max(i, b * side), min(n, (b + 1) * side)):
-                    value = square[i, j] + square[j, i]
-                    square[i, j] = value
-                    square[j, i] = value
+def _place(items, begin, end, i):
+    """Return the position of an item in a history that holds it."""
+    for s in range(begin, end):
+        if items[s] == i:
+            return s
+    return end
+
+
+@jit
+def _sizes(first, stride, starts, users, indptr, items, m, both, out):
+    seen = np.full(m, -1)
+    for r in range(first, len(out), stride):
+        for c in range(starts[r], starts[r + 1]):
+            begin, end = indptr[users[c]], indptr[users[c] + 1]
+            s = _place(items, begin, end, r)
+            for q in range(begin if both else s, end):
+                if q != s and seen[items[q]] != r:
+                    seen[items[q]] = r
+                    out[r] += 1
+
+
+@jit
+def _fill(
+    first, stride, starts, users, indptr, items, which, steps, votes, m, law, backward, begins,
+    indices, data,
+):  # fmt: skip
+    E = len(law)
+    total = np.zeros(m)
+    seen = np.full(m, -1)
+    decayed = np.empty(E)
+    for r in range(first, len(begins), stride):
+        at = begins[r]
+        for c in range(starts[r], starts[r + 1]):
+            u = users[c]
+            end = indptr[u + 1]
+            s = _place(items, indptr[u], end, r)
+            begin = s if backward == 0.0 else indptr[u]
+            for q in range(begin, end):
+                if q != s and seen[items[q]] != r:
+                    seen[items[q]] = r
+                    total[items[q]] = 0.0
+                    indices[at] = items[q]
+                    at += 1
+            decayed[:] = law * votes[u]
+            for q in range(s + 1, end):
+                value = 0.0
+                for e in range(E):
+                    decayed[e] *= steps[which[q], e]
+                    value += decayed[e]
+                total[items[q]] += value
+            decayed[:] = law * votes[u] * backward
+            for q in range(s - 1, begin - 1, -1):
+                value = 0.0
+                for e in range(E):
+                    decayed[e] *= steps[which[q + 1], e]
+                    value += decayed[e]
+                total[items[q]] += value
+        mine = indices[begins[r] : at]
+        mine.sort()
+        for p in range(begins[r], at):
+            data[p] = total[indices[p]]

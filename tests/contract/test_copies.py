@@ -31,7 +31,7 @@ from recsys.fm import FactorizationMachineRegressor
 from recsys.kernel_machines import GRAM, KOMD
 from recsys.links import split_pairs
 from recsys.rankers import fit_package
-from recsys.rankers.answers import Recommendations
+from recsys.rankers.base import Recommendations
 
 DATA = load_dataset("sample")
 R = DATA.matrix

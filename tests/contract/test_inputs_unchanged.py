@@ -18,6 +18,7 @@ from recsys.kernels import item_gram, list_kernels, make_kernel, propositional
 from recsys.links.base import LINKS
 from recsys.utils.features import native
 from tests.contract.test_rankers import FAST
+from tests.lists import assert_close
 
 pytestmark = pytest.mark.filterwarnings("ignore:max_iter", "ignore:Maximum")
 RNG = np.random.default_rng(5)
@@ -175,14 +176,14 @@ def test_no_kernel_changes_its_rows(name, tmp_path):
     expected = unchanged(calls, DENSE.copy())
     for layout, make in LAYOUTS.items():
         for found, one in zip(unchanged(calls, make(DENSE, tmp_path)), expected, strict=True):
-            np.testing.assert_array_equal(found, one, err_msg=layout)
+            assert_close(found, one, layout)
 
 
 def test_item_kernels_do_not_change_their_matrix(tmp_path):
     expected = unchanged([lambda X: item_gram(X, make_kernel("linear"))], sp.csr_matrix(DENSE))[0]
     for layout, make in LAYOUTS.items():
         found = unchanged([lambda X: item_gram(X, make_kernel("linear"))], make(DENSE, tmp_path))[0]
-        np.testing.assert_array_equal(found, expected, err_msg=layout)
+        assert_close(found, expected, layout)
 
 
 def ranker_calls(name):
@@ -274,7 +275,7 @@ def test_no_metric_changes_scores_or_matrices(tmp_path):
         for other in (np.asfortranarray(scores), scores.astype(">f8"), read_only(scores.copy())):
             given = (other, make(train, tmp_path / "."), messy(test), ids.astype(">i8"))
             for found, one in zip(unchanged(calls, *given), expected, strict=True):
-                np.testing.assert_array_equal(found, one, err_msg=layout)
+                assert_close(found, one, layout)
 
 
 @pytest.mark.thorough

@@ -316,7 +316,6 @@ def breakers():
 BREAKERS = breakers()
 SMALL = {"auto": {"users": 12, "rounds": 1}}
 SMALL |= {name: {"iterations": 1} for name in ("bpr", "lmf", "als")}
-SMALL["bayesian-fm"] = {"factors": 2, "iterations": 1, "draws": 1}
 SMALL |= {
     name: {"factors": 2, "iterations": 1}
     for name in (

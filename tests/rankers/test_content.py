@@ -86,13 +86,6 @@ def test_cold_items_are_ranked_by_their_attributes():
     assert "cold-items" in model.capabilities
 
 
-def test_common_attributes_come_by_what_they_weigh():
-    F = np.array([[1, 1, 0, 1], [1, 1, 1, 0], [1, 0, 1, 1], [1, 0, 0, 0]], dtype=float)
-    model = Content().fit(np.ones((2, 4)), show_progress=False, item_features=F)
-    assert model.common_attributes(0, 1).tolist() == [1]  # the first one tells no items apart
-    assert model.common_attributes(0, 3).tolist() == []
-
-
 def test_parameters_out_of_range_are_refused():
     for params in ({"idf": -1}, {"recency": -1}, {"popularity": np.nan}):
         with pytest.raises(InputError, match=next(iter(params))):

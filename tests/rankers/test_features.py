@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from recsys import FM, InputError, load_ranker, make_ranker
-from recsys.rankers._history import sample_pairs, split_profiles
-from recsys.rankers._weight_search import criterion
+from recsys.rankers.histories import sample_pairs, split_profiles
+from recsys.rankers.weight_search import criterion
 from tests.reference.fm import anova
 from tests.reference.links import pair_kernel
 
@@ -30,13 +30,11 @@ def by_definition(ranker, R):
     return np.array(out)
 
 
-@pytest.mark.parametrize("name", ["fm", "hofm", "bilinear", "pairnet", "fm:bpr", "hofm:auc"])
+@pytest.mark.parametrize("name", ["fm", "hofm", "bilinear", "pairnet"])
 def test_scores_are_sums_of_products_of_anova_kernels(name, liked):
     R = liked[:, :9]
     R = sp.csr_matrix(R[np.diff(R.indptr) > 0])
-    name, _, loss = name.partition(":")
-    given = {"loss": loss} if loss else {}
-    ranker = make_ranker(name, factors=2, iterations=3, **given).fit(R, show_progress=False)
+    ranker = make_ranker(name, factors=2, iterations=3).fit(R, show_progress=False)
     np.testing.assert_allclose(
         ranker.scores(np.arange(R.shape[0]), R),
         by_definition(ranker, (R.toarray() > 0) * 1.0),
@@ -69,30 +67,6 @@ def test_the_item_side_is_the_model_fitted_to_the_pairs(name, liked):
             for s in range(t.left.shape[1])
         )
         assert ranker.scores(user, row)[0, i] == pytest.approx(expected, abs=1e-5)
-
-
-@pytest.mark.parametrize("loss", ["bpr", "auc"])
-def test_pairwise_losses_fit_the_machine_of_recsys_fm(loss, liked):
-    from recsys.fm import FactorizationMachineClassifier
-
-    R = sp.csr_matrix(liked[:, :8])
-    params = {"factors": 2, "iterations": 3, "regularization": 1e-3}
-    ranker = make_ranker("hofm", loss=loss, **params).fit(R, show_progress=False)
-    rng = np.random.default_rng(0)
-    half, other = split_profiles(sp.csr_matrix((R > 0).astype(np.float32)), rng)
-    users, items, labels = sample_pairs(other, half, 3, rng)
-    A = np.array([unit(row) for row in half.toarray()])
-    X = np.hstack([A[users], np.eye(8)[items]])
-    model = FactorizationMachineClassifier(
-        degree=3, n_components=2, alpha=1e-3, beta=1e-3, loss=loss, solver="adagrad", max_iter=3, tol=0.0,
-        batch_size=8, random_state=0,
-    ).fit(X, labels)  # fmt: skip
-    rows = np.array([unit((row > 0) * 1.0) for row in R.toarray()])
-    both = np.hstack([np.repeat(rows, 8, axis=0), np.tile(np.eye(8), (len(rows), 1))])
-    wanted = model.decision_function(both).reshape(len(rows), 8) - model.intercept_
-    full = np.diff(R.indptr) > 0
-    found = ranker.scores(np.arange(len(rows)), R)
-    np.testing.assert_allclose(found[full], wanted[full], atol=1e-5)
 
 
 def test_all_subsets_scores_are_products_over_history_and_item(liked):

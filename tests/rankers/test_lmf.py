@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from recsys import make_ranker
+from recsys.rankers.base import Rows
 from tests.reference import rankers as reference
 from tests.strategies import liked_matrices
 
@@ -92,7 +93,7 @@ def test_implicit_bounds_the_items_drawn_by_the_number_of_factors(likes):
 @pytest.mark.parametrize("ridge", [0.2, 2.0])
 def test_shares_of_a_blend_are_what_the_optimum_says(likes, ridge):
     model = fitted(likes, regularization=ridge)
-    explain, Y = model._explain_folded_in(), model.item_factors_.astype(float)
+    Y = model.item_factors_.astype(float)
     for u in (0, 5, 31):
         row, items = likes[u], np.arange(25)
         x = reference.folded_in(model, likes.toarray()[u])
@@ -100,7 +101,7 @@ def test_shares_of_a_blend_are_what_the_optimum_says(likes, ridge):
         negatives = min(row.nnz * model.neg_prop, 5)
         free = np.delete(Y, -2, axis=1)
         against = (negatives * share * expit(Y @ x)) @ free / ridge
-        for item, (score, shares) in zip(items, explain(0, row, items), strict=True):
+        for item, (score, shares) in zip(items, model._explain(Rows(row), items), strict=True):
             by_hand = expit(-(Y[row.indices] @ x)) * (free[row.indices] @ free[item]) / ridge
             np.testing.assert_allclose(shares, by_hand, atol=1e-4)
             # shares, the items' bias, and what speaks against all: the whole score

@@ -12,6 +12,7 @@ from recsys.data import Interactions
 from recsys.data.side_information import SideInformation, features_of, time_matrix
 from recsys.evaluation import evaluate
 from recsys.rankers import fit_package
+from recsys.rankers.base import Data
 from recsys.utils.sparse import masked
 
 
@@ -79,11 +80,11 @@ def test_auto_hides_the_later_half_where_times_count(data):
     auto = make_ranker("auto", validation_fraction=0.9, users=30)
     liked = data.matrix
     T = SideInformation(data, "half-profile-time").times
-    hide, held = auto._hidden(liked, T.data)
+    hide, held = auto._hidden(Data(liked, T))
     left, hidden = masked(liked, ~hide), masked(liked, hide)[held]
     assert (T != time_matrix(data)).nnz == 0
     assert len(held) > 5
-    last, users = auto.set_params(hide="last")._hidden(liked, T.data)
+    last, users = auto.set_params(hide="last")._hidden(Data(liked, T))
     assert last.sum() == len(users) == len(held)
     for user, row in zip(users, masked(liked, last)[users], strict=True):
         assert T[user, row.indices[0]] == T[user].max()

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 
 from recsys import EASE, Blend, InputError, MSDw, list_rankers, load_ranker, make_ranker
 from recsys.utils.recency import aligned, elapsed, newer, recency_weights
+from tests.lists import assert_close, assert_same_lists
 from tests.rankers.test_slist import histories
 from tests.reference import sequence
 
@@ -79,18 +80,17 @@ def test_without_order_nothing_changes(model, tmp_path):
     timed = make_ranker(model.name, **model.get_params()).fit(R, False, times=T)
     assert (timed.scores(users, R) != plain.scores(users, R)).any()
     np.testing.assert_array_equal(timed.scores(users, R, times=R * 7.0), plain.scores(users, R))
-    np.testing.assert_array_equal(timed.scores(users, R, True), plain.scores(users, R))
-    np.testing.assert_array_equal(timed.scores(users, R, True, times=T), timed.scores(users, R))
+    assert_close(timed.scores(users, R, True), plain.scores(users, R))
+    assert_close(timed.scores(users, R, True, times=T), timed.scores(users, R))
     one = np.vstack([timed.scores(u, R[[u]]) for u in users])
-    np.testing.assert_array_equal(one, timed.scores(users, R))
+    assert_close(one, timed.scores(users, R))
     timed.save(tmp_path / "model")
-    np.testing.assert_array_equal(load_ranker(tmp_path / "model").scores(users, R), one)
+    assert_close(load_ranker(tmp_path / "model").scores(users, R), one)
     many = timed.recommend(users, R, N=5)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("recsys.rankers._lists.BLOCK_BYTES", 4 * 12 * 7)
+        patched.setattr("recsys.rankers.base.BLOCK_BYTES", 4 * 12 * 7)
         blocks = timed.recommend(users, R, N=5)
-    np.testing.assert_array_equal(many.ids, blocks.ids)
-    np.testing.assert_array_equal(many.scores, blocks.scores)
+    assert_same_lists(many, blocks)
 
 
 @pytest.mark.thorough

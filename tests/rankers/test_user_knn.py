@@ -1,4 +1,4 @@
-"""Nearest users and TIFU-KNN against their formulas, on weights and times."""
+"""Nearest users against their formula, on weights."""
 
 import numpy as np
 import pytest
@@ -6,9 +6,9 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recsys import TIFUKNN, InputError, Recommender, UserKNN, load_ranker, make_ranker
+from recsys import Recommender, UserKNN, load_ranker
 from recsys.data import Interactions
-from recsys.rankers._sparse_scoring import _best
+from recsys.rankers.scoring import _best_sums
 from recsys.utils.topn import LOWEST
 from tests.reference import rankers as reference
 
@@ -16,12 +16,11 @@ FEW = settings(max_examples=25, deadline=None)
 
 
 def weighted(seed, users=25, items=12):
-    """Return amounts, of which some user has none, and times; no two users are equally near to a third."""
+    """Return amounts, of which some user has none; no two users are equally near to a third."""
     rng = np.random.default_rng(seed)
     R = (0.1 + rng.random((users, items))) * (rng.random((users, items)) < 0.6)
     R[rng.integers(users)] = 0
-    times = rng.integers(1, 8, R.shape) * (R > 0)
-    return sp.csr_matrix(R.astype(np.float32)), sp.csr_matrix(times.astype(np.float64))
+    return sp.csr_matrix(R.astype(np.float32))
 
 
 def dense(R):
@@ -35,48 +34,33 @@ def filled(R):
 @FEW
 @given(st.integers(0, 10_000), st.integers(1, 30))
 def test_scores_are_those_of_the_formula_on_weights(seed, top_k):
-    R, _ = weighted(seed)
+    R = weighted(seed)
     found = UserKNN(top_k=top_k).fit(R, show_progress=False).scores(np.arange(25), R)
     expected = reference.user_neighbours(dense(R), dense(R), top_k)
     np.testing.assert_allclose(found[filled(R)], expected[filled(R)], rtol=1e-5, atol=1e-6)
 
 
 @FEW
-@given(st.integers(0, 10_000), st.integers(1, 30), st.integers(1, 4), st.sampled_from([0.0, 0.4, 1.0]))
-def test_frequencies_decay_within_groups_of_baskets_and_between_them(seed, top_k, size, alpha):
-    R, T = weighted(seed)
-    model = TIFUKNN(top_k, alpha, within_decay=0.8, group_decay=0.5, group_size=size)
-    found = model.fit(R, show_progress=False, times=T).scores(np.arange(25), R)
-    expected = reference.tifu_knn(dense(R), T.toarray(), top_k, alpha, 0.8, 0.5, size)
-    np.testing.assert_allclose(found[filled(R)], expected[filled(R)], rtol=1e-5, atol=1e-6)
-
-
-@FEW
 @given(st.integers(0, 10_000), st.integers(1, 30))
-@pytest.mark.parametrize("kind", [UserKNN, TIFUKNN])
-def test_contributions_are_what_the_score_loses_with_the_neighbours_kept(kind, seed, top_k):
+def test_contributions_are_what_the_score_loses_with_the_neighbours_kept(seed, top_k):
     """The items that the row shares with its neighbours make the score up, each by its part of the cosines."""
-    R, T = weighted(seed)
-    model = kind(top_k=top_k).fit(R, show_progress=False, times=T)
+    R = weighted(seed)
+    model = UserKNN(top_k=top_k).fit(R, show_progress=False)
     user = int(np.flatnonzero(filled(R))[0])
     X = model.user_items_.toarray().astype(np.float64)
     units = model.item_users_.T.toarray().astype(np.float64)
     near = np.argsort(-np.float32(units @ units[user]), kind="stable")[:top_k]
-    times = {"times": T[[user]]} if kind is TIFUKNN else {}
     for item in (0, 5, int(R[user].indices[0])):
-        told = model.explain(user, R[user], item, N=99, **times)
+        told = model.explain(user, R[user], item, N=99)
         for liked, share in told.contributions:
             expected = units[user, liked] * units[near, liked] @ X[near, item]
-            if kind is TIFUKNN:
-                expected *= (1 - model.alpha) / len(near)
-                expected += model.alpha * units[user, liked] * (liked == item)
             assert share == pytest.approx(expected, rel=1e-5, abs=1e-7)
         assert told.bias == pytest.approx(0.0, abs=1e-12)
         assert told.score == pytest.approx(model.scores(user, R[user])[0, item], rel=1e-5, abs=1e-6)
 
 
 def test_similar_users_are_by_the_cosine():
-    R, _ = weighted(3)
+    R = weighted(3)
     model = UserKNN().fit(R, show_progress=False)
     user = int(np.flatnonzero(filled(R))[0])
     ids, scores = model.similar_users(user, N=25)
@@ -93,28 +77,14 @@ def test_a_nearest_user_alone_gives_its_items():
     assert found.scores[0] == pytest.approx(2 / np.sqrt(6)) and found.scores[1] == 0
 
 
-def test_what_was_bought_last_and_often_comes_first_again():
-    """Item 0 was bought nine times long ago, item 1 twice, in the latest basket."""
-    R = sp.csr_matrix([[9, 2, 0], [0, 1, 3]], dtype=np.float32)
-    T = sp.csr_matrix([[1, 9, 0], [0, 9, 9]], dtype=np.float64)
-    lists = {}
-    for decay in (1.0, 0.1):
-        model = TIFUKNN(within_decay=decay).fit(R, show_progress=False, times=T)
-        assert model.reads_times()  # between groups, in any case
-        lists[decay] = model.recommend(0, R[[0]], filter_already_liked_items=False).ids.tolist()
-    assert lists == {1.0: [0, 1, 2], 0.1: [1, 0, 2]}
-    assert not TIFUKNN(within_decay=1, group_decay=1).reads_times()
-
-
-@pytest.mark.parametrize("name", ["user-knn", "tifu-knn"])
-def test_quantities_of_a_table_reach_the_scores_and_the_file(name, tmp_path):
+def test_quantities_of_a_table_reach_the_scores_and_the_file(tmp_path):
     rng = np.random.default_rng(0)
     data = Interactions.from_ids(
         rng.integers(0, 20, 200), rng.integers(0, 15, 200),
         time=rng.integers(1, 30, 200), weight=rng.integers(1, 6, 200),
     )  # fmt: skip
-    model = Recommender(name).fit(data)
-    plain = Recommender(name).fit(Interactions.from_ids(data.users, data.items, time=data.time))
+    model = Recommender("user-knn").fit(data)
+    plain = Recommender("user-knn").fit(Interactions.from_ids(data.users, data.items, time=data.time))
     user = data.user_ids[0]
     ours, theirs = (m.recommend(user, n=5, filter_liked=False)["score"] for m in (model, plain))
     assert list(ours) != list(theirs)
@@ -126,32 +96,6 @@ def test_quantities_of_a_table_reach_the_scores_and_the_file(name, tmp_path):
     )
 
 
-@pytest.mark.parametrize("name", ["user-knn", "tifu-knn"])
-@pytest.mark.parametrize("key", ["user_items_", "item_users_"])
-def test_matrices_of_another_shape_are_refused(name, key):
-    R, _ = weighted(1)
-    model = make_ranker(name).fit(R, show_progress=False)
-    state = model.get_state()
-    state.scalars[f"{key}.shape"] = [state.scalars[f"{key}.shape"][0], 99]
-    with pytest.raises(ValueError, match=f"{key} does not fit|broken"):
-        make_ranker(name).set_state(state)
-
-
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"alpha": 1.5}, "alpha must"),
-        ({"within_decay": 0.0}, "within_decay must"),
-        ({"group_decay": 1.1}, "group_decay must"),
-        ({"group_size": 0}, "group_size must"),
-        ({"top_k": 0}, "top_k must"),
-    ],
-)
-def test_parameters_out_of_range_are_refused(params, message):
-    with pytest.raises(InputError, match=message):
-        make_ranker("tifu-knn", **params)
-
-
 @pytest.mark.parametrize("skip_liked", [False, True])
 def test_lists_of_neighbours_stay_within_their_arrays(skip_liked):
     """Rows are of items and lists of users: Python refuses an index beyond an array, compiled code does not."""
@@ -160,10 +104,9 @@ def test_lists_of_neighbours_stay_within_their_arrays(skip_liked):
     rows = X if not skip_liked else X[:, :4].tocsr()
     weights = weights if not skip_liked else weights[:4].tocsr()
     ids, best = np.full((4, 3), -1, np.int32), np.full((4, 3), LOWEST, np.float32)
-    none = np.zeros(0, np.int64)
-    _best.plain(
+    _best_sums.plain(
         0, 1, rows.indptr, rows.indices, rows.data.astype(np.float64), weights.indptr, weights.indices,
-        weights.data, skip_liked, np.ones(4, np.uint8), ids, best, none, none,
+        weights.data, skip_liked, np.ones(4, np.uint8), ids, best,
     )  # fmt: skip
     scores = (rows.astype(np.float64) @ weights).toarray().astype(np.float32)
     for user, row in enumerate(scores):

@@ -36,7 +36,7 @@ def test_every_model_lists_liked_items_too(name):
         ids, scores = model.ranker.recommend(k, data.matrix[k], N=99, filter_already_liked_items=False)
         mine = found[found.user == user]
         assert mine["item"].tolist() == model.item_ids[ids].tolist() and len(mine) == 25
-        assert mine["score"].tolist() == scores.tolist()
+        assert mine["score"].tolist() == pytest.approx(scores.tolist(), rel=1e-6)
         assert set(ROWS[ROWS.user_id == user].item_id) <= set(mine["item"])
         others = model.recommend(user, n=99)["item"].tolist()
         assert others == [k for k in mine["item"] if k not in set(ROWS[ROWS.user_id == user].item_id)]

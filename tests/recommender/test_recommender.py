@@ -62,7 +62,7 @@ def test_lists_are_those_of_the_ranker(spec):
         ids, scores = ranker.recommend(k, matrix[k], N=4)
         mine = found[found.user == user]
         assert mine["item"].tolist() == data.item_ids[ids].tolist()
-        assert mine["score"].tolist() == scores.astype(float).tolist()
+        assert mine["score"].tolist() == pytest.approx(scores.tolist(), rel=1e-6)
         assert mine["title"].tolist() == [f"Title {i - 7}" for i in data.item_ids[ids]]
         assert mine["rank"].tolist() == [1, 2, 3, 4]
     assert found["user"].drop_duplicates().tolist() == users

@@ -32,7 +32,7 @@ def table():
 
 
 def test_some_rankers_take_weights():
-    assert {"als", "cosine", "tfidf", "bm25", "user-knn", "tifu-knn"} <= set(WEIGHTED)
+    assert {"als", "cosine", "tfidf", "bm25", "user-knn"} <= set(WEIGHTED)
 
 
 @pytest.mark.parametrize("name", WEIGHTED)
@@ -60,7 +60,7 @@ def test_an_explained_score_is_that_of_the_list(table, name):
             assert any(f"its score is {score:.4g}" in note for note in told.notes)
 
 
-@pytest.mark.parametrize("name", ["als", "cosine", "tifu-knn"])
+@pytest.mark.parametrize("name", ["als", "cosine"])
 def test_a_history_with_weights_is_ranked_and_explained_by_them(table, name):
     data = Interactions.from_frame(table, user="who", item="what", weight="n")
     model = Recommender(make_ranker(name, **FAST.get(name, {}))).fit(data)
@@ -95,7 +95,7 @@ def test_the_command_explains_what_it_lists(table, tmp_path, capsys):
         assert json.load(file)["score"] == pytest.approx(best["score"][0], rel=1e-5)
 
 
-@pytest.mark.parametrize("name", ["cosine", "tifu-knn"])
+@pytest.mark.parametrize("name", ["cosine"])
 def test_the_service_lists_and_explains_as_python_does(table, tmp_path, name):
     testclient = pytest.importorskip("starlette.testclient")
     from recsys.service import create_app
@@ -111,8 +111,7 @@ def test_the_service_lists_and_explains_as_python_does(table, tmp_path, name):
         mine = table[table.who == "17"]
         history = [{"item": i, "weight": int(w)} for i, w in zip(mine.what, mine.n, strict=True)]
         posted = client.post("/recommend", json={"history": history, "n": 3}).json()["items"]
-        if name == "cosine":  # to tifu-knn the order of a history is its time
-            assert posted == [{**one, "score": pytest.approx(one["score"], rel=1e-5)} for one in listed]
+        assert posted == [{**one, "score": pytest.approx(one["score"], rel=1e-5)} for one in listed]
         for wrong in (0, -1, 1e10, "2"):
             body = {"history": [{"item": "3", "weight": wrong}]}
             assert client.post("/recommend", json=body).status_code == 422
@@ -121,7 +120,7 @@ def test_the_service_lists_and_explains_as_python_does(table, tmp_path, name):
     assert score == pytest.approx(found["score"][0], rel=1e-5)
 
 
-@pytest.mark.parametrize("name", ["cosine", "user-knn", "tifu-knn"])
+@pytest.mark.parametrize("name", ["cosine", "user-knn"])
 def test_ranks_without_and_with_items_are_of_the_weights(table, name):
     """By brute force: the row of the fit without one item, or with one more at a weight of 1."""
     data = Interactions.from_frame(table, user="who", item="what", weight="n")

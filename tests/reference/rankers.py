@@ -137,11 +137,6 @@ def decayed(R, times, within, group, size):
     return out
 
 
-def tifu_knn(R, times, top_k, alpha, within, group, size):
-    X = decayed(R, times, within, group, size)
-    return alpha * X + (1 - alpha) * user_neighbours(X, X, top_k, X, X) / min(top_k, len(X))
-
-
 def idf(R):
     return np.log(R.shape[1] / (1 + (R > 0).sum(axis=1, keepdims=True)))
 
@@ -235,43 +230,25 @@ def _ease(ranker, R):
 
 
 def graph_filter(
-    R, rows, filter="gf-cf", factors=256, ideal_weight=0.3, votes=1.0, item_power=0.5, locality=1.0,
-    sharpening=1.0, steps=1, solver="euler",
-):  # fmt: skip
+    R, rows, filter="gf-cf", factors=256, ideal_weight=0.3, votes=1.0, item_power=0.5
+):
     """Filters written as matrices of all items, step by step, from a full decomposition."""
     U, D = np.maximum(R.sum(axis=1), 1), np.maximum(R.sum(axis=0), 1)
     A = np.diag(U ** (-votes / 2)) @ R @ np.diag(D**-item_power)
     P = A.T @ A
-    P = np.where(P > 0, P, 0) ** locality
     P /= np.linalg.eigvalsh(P)[-1]
     _, values, V = np.linalg.svd(A)
     V = V[: min(factors, int((values > 1e-6 * values[0]).sum()))]
     F = np.diag(D**-item_power) @ V.T @ V @ np.diag(D**item_power)
 
-    def sharpened(x):
-        h = sharpening / steps
-        for _ in range(steps):
-            k1 = -x @ P
-            k2 = -(x + h / 2 * k1) @ P
-            k3 = -(x + h / 2 * k2) @ P
-            k4 = -(x + h * k3) @ P
-            x = x + h * k1 if solver == "euler" else x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
-        return x
-
-    return {
-        "linear": lambda x: x @ P,
-        "ideal": lambda x: x @ F,
-        "gf-cf": lambda x: x @ P + ideal_weight * x @ F,
-        "bspm-lm": lambda x: sharpened(x @ P) + ideal_weight * x @ F,
-        "bspm-em": lambda x: sharpened(x @ P + ideal_weight * x @ F),
-        "turbo-2": lambda x: x @ (2 * P - P @ P),
-        "turbo-3": lambda x: x @ (P + 0.01 * (-P @ P @ P + 10 * P @ P - 29 * P)),
-    }[filter](rows)
+    if filter == "ideal":
+        return rows @ F
+    return rows @ P + ideal_weight * (rows @ F)
 
 
 @RANKERS.add("graph-filter")
 def _graph_filter(ranker, R):
-    left_out = ("memory", "recency", "ties", "random_state")
+    left_out = ("recency", "random_state")
     options = {key: value for key, value in ranker.get_params().items() if key not in left_out}
     return graph_filter(R, R, **options)
 
@@ -306,11 +283,6 @@ def _user_knn(ranker, R):
     return user_neighbours(R, R, ranker.top_k)
 
 
-@RANKERS.add("tifu-knn")
-def _tifu_knn(ranker, R):
-    return tifu_knn(R, np.zeros(R.shape), ranker.top_k, ranker.alpha, 1, 1, 1)
-
-
 @RANKERS.add("cf-komd")
 def _cf_komd(ranker, R):
     scores = cf_komd(kernel_of_items(R, ranker._kernel()), R, ranker.regularization, ranker.q)
@@ -332,7 +304,7 @@ def _cf_omd(ranker, R):
     return cf_omd(R, R, ranker.regularization, ranker.negative_regularization)
 
 
-@RANKERS.add("fm", "sparse-fm", "bayesian-fm", "hofm", "bilinear", "pairnet")
+@RANKERS.add("fm", "sparse-fm", "hofm", "bilinear", "pairnet")
 def _pair_terms(ranker, R):
     """Sums of products of ANOVA kernels of the history and of the item, one by one."""
     out = []

@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from recsys.rankers._decay import Decay, parse_decays, sums_of_exponentials
+from recsys.rankers.sequences import Decay, parse_decays, sums_of_exponentials
 
 
 def newer(times):
@@ -12,7 +12,7 @@ def newer(times):
 
 
 def histories(R, T, seed):
-    """Each user's items from oldest to newest with places and times; equal times share the last place.
+    """Each user's items from oldest to newest with places; equal times share the last place.
 
     Their order is that of the same lot as the ranker draws.
     """
@@ -24,7 +24,7 @@ def histories(R, T, seed):
         times = np.zeros(len(items)) if T is None else np.array([T[u, i] for i in items])
         order = sorted(range(len(items)), key=lambda k: (times[k], lot[part][k]))
         places = [max(p for p, k in enumerate(order) if times[k] == times[one]) for one in order]
-        out.append((items[order], np.array(places), times[order]))
+        out.append((items[order], np.array(places)))
     return out
 
 
@@ -34,19 +34,18 @@ def as_sums(laws, longest):
     return [lambda g, c=c: float(c @ np.exp(-g / rates)) for c in coefficients]
 
 
-def cuts(found, items, laws, target, votes, scale):
+def cuts(found, items, laws, target, votes):
     """Rows of X, rows of Y and weights."""
     X, Y, weights = [], [], []
-    for sequence, place, time in found:
+    for sequence, place in found:
         n = len(sequence)
         for t in range(1, n):
             x, y = np.zeros((len(laws), items)), np.zeros(items)
             for s in range(t):
-                passed = np.exp(-(time[t - 1] - time[s]) / scale)
                 for k, law in enumerate(laws):
-                    x[k, sequence[s]] = law(place[t - 1] - place[s]) * passed
+                    x[k, sequence[s]] = law(place[t - 1] - place[s])
             for s in range(t, n):
-                y[sequence[s]] = target(place[s] - place[t]) * np.exp(-(time[s] - time[t]) / scale)
+                y[sequence[s]] = target(place[s] - place[t])
             X.append(x.ravel())
             Y.append(y)
             weights.append(n**-votes)
@@ -61,9 +60,8 @@ def ridge(ranker, R, T):
     laws = parse_decays("decay", ranker.decay) if T is not None else [Decay("none")]
     laws = as_sums(laws, longest)
     (target,) = as_sums(parse_decays("target_decay", ranker.target_decay), longest)
-    scale = np.inf if ranker.time_scale is None else ranker.time_scale
     found = histories(R, T, ranker.random_state)
-    X, Y, w = cuts(found, items, laws, target, ranker.votes, scale)
+    X, Y, w = cuts(found, items, laws, target, ranker.votes)
     A = (X * w[:, None]).T @ X
     for k in range(len(laws)):
         part = np.arange(k * items, (k + 1) * items)
@@ -77,12 +75,11 @@ def cosine(ranker, R, T):
     items = R.shape[1]
     laws = parse_decays("decay", ranker.decay)[-1:] if T is not None else [Decay("none")]
     (law,) = as_sums(laws, int((np.asarray(R) > 0).sum(axis=1).max()))
-    scale = np.inf if ranker.time_scale is None else ranker.time_scale
     W, size = np.zeros((items, items)), np.maximum(np.asarray(R).sum(axis=0), 1)
-    for sequence, place, time in histories(R, T, ranker.random_state):
+    for sequence, place in histories(R, T, ranker.random_state):
         for a in range(len(sequence)):
             for b in range(a + 1, len(sequence)):
-                vote = law(place[b] - place[a]) * np.exp(-(time[b] - time[a]) / scale)
+                vote = law(place[b] - place[a])
                 vote *= len(sequence) ** -ranker.votes
                 W[sequence[a], sequence[b]] += vote
                 W[sequence[b], sequence[a]] += vote * ranker.backward
@@ -94,16 +91,8 @@ def scores(ranker, R, T):
     R = np.asarray(R.toarray() if sp.issparse(R) else R)
     B = cosine(ranker, R, T) if ranker.form == "cosine" else ridge(ranker, R, T)
     items = R.shape[1]
-    if T is not None:
-        all_times = sorted(T[u, i] for u, i in zip(*np.nonzero(R), strict=True))
-        at = 0.9 * (len(all_times) - 1)
-        low, high = all_times[int(at)], all_times[min(int(at) + 1, len(all_times) - 1)]
-        bar = low + (high - low) * (at - int(at))
-        new = (R > 0) & (bar - T <= 1e-9)
-        B = B * ((new.sum(axis=0) + 1) / ((R > 0).sum(axis=0) + 1)) ** ranker.trend
     text = ranker.decay if ranker.inference_decay is None else ranker.inference_decay
     laws = parse_decays("inference_decay", text)[: len(B) // items]
-    scale = np.inf if ranker.time_scale is None else ranker.time_scale
     out = np.zeros(R.shape)
     for u, row in enumerate(R):
         mine = np.flatnonzero(row)
@@ -112,6 +101,6 @@ def scores(ranker, R, T):
             continue
         times = np.array([T[u, i] for i in mine])
         for k, law in enumerate(laws):
-            for i, gap, time in zip(mine, newer(times), times, strict=True):
-                out[u] += law(gap) * np.exp(-(times.max() - time) / scale) * B[k * items + i]
+            for i, gap in zip(mine, newer(times), strict=True):
+                out[u] += law(gap) * B[k * items + i]
     return out

@@ -1,4 +1,4 @@
-"""Item-to-item nearest neighbours of implicit: cosine, TF-IDF and BM25."""
+"""Nearest neighbors: of items by implicit (cosine, TF-IDF, BM25), and of users."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys._jit import threads_of
-from recsys.rankers._item_weights import ItemWeights
-from recsys.rankers.base import Times
+from recsys.rankers.base import Data, Ranker, Rows, Shares
+from recsys.rankers.item_weights import ItemWeights
 from recsys.rankers.registry import RANKERS
+from recsys.rankers.scoring import best_sums, sparse_sums
 from recsys.utils.docstrings import documented
 from recsys.utils.memory import check_fits
+from recsys.utils.sparse import unit_rows
 from recsys.utils.validation import MOST, check_integer, check_real
 
-ENTRIES = 3.5  # float64 a neighbour: its row, column and value in implicit, then CSR of float32
+ENTRIES = 3.5  # float64 a neighbor: its row, column and value in implicit, then CSR of float32
 
 
-class ItemNeighbours(ItemWeights):
+class ItemNeighbors(ItemWeights):
     """Scores sum, over a user's items, the value of the item times its similarity to the candidate.
 
     The similarity is the inner product of two items' weighted columns, of which each item keeps the
@@ -49,35 +51,35 @@ class ItemNeighbours(ItemWeights):
         """Return the weighted matrix whose rows' inner products are the similarities, both float64."""
         raise NotImplementedError
 
-    def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
+    def _fit(self, data: Data) -> None:
         from implicit.nearest_neighbours import all_pairs_knn  # late: it takes half a second
 
-        items = liked.shape[1]
+        items = data.liked.shape[1]
         nearest = min(self.top_k, items)
         check_fits(
             ENTRIES * nearest * items,
-            f"top_k={self.top_k} neighbours of {items:,} items",
+            f"top_k={self.top_k} neighbors of {items:,} items",
             "lower top_k",
         )
-        weighted = self._weighted(liked.T.tocoo().astype(np.float64)).T.tocsr()
+        weighted = self._weighted(data.liked.T.tocoo().astype(np.float64)).T.tocsr()
         weighted.eliminate_zeros()
         with threads_of("OpenMP", self.num_threads):
             found = all_pairs_knn(
-                weighted, nearest, show_progress=show_progress, num_threads=self.num_threads
+                weighted, nearest, show_progress=data.show_progress, num_threads=self.num_threads
             ).tocsr()
-        found.eliminate_zeros()  # what fills rows of fewer neighbours
+        found.eliminate_zeros()  # what fills rows of fewer neighbors
         found.sort_indices()
         self.weights_ = found.astype(np.float32)
 
-    def _votes(self, rows: sp.csr_matrix, times: Times) -> NDArray[np.float64]:
-        return rows.data * super()._votes(rows, times)
+    def _votes(self, rows: Rows) -> NDArray[np.float64]:
+        return rows.matrix.data * super()._votes(rows)
 
 
 @RANKERS.add("cosine")
 @documented
 @dataclass(eq=False)
-class Cosine(ItemNeighbours):
-    """Item-to-item nearest neighbours by cosine, as implicit's `CosineRecommender`.
+class Cosine(ItemNeighbors):
+    """Item-to-item nearest neighbors by cosine, as implicit's `CosineRecommender`.
 
     Notes
     -----
@@ -95,7 +97,6 @@ class Cosine(ItemNeighbours):
     top_k: int = 20
     num_threads: int = 0
     recency: float = 0.0
-    ties: str | None = None
 
     name: ClassVar[str] = "cosine"
 
@@ -108,8 +109,8 @@ class Cosine(ItemNeighbours):
 @RANKERS.add("tfidf")
 @documented
 @dataclass(eq=False)
-class TFIDF(ItemNeighbours):
-    """Item-to-item nearest neighbours by the cosine of TF-IDF weights, as implicit's `TFIDFRecommender`.
+class TFIDF(ItemNeighbors):
+    """Item-to-item nearest neighbors by the cosine of TF-IDF weights, as implicit's `TFIDFRecommender`.
 
     The weight of a value v of user u is √v·log(items / (1 + items of u)).
 
@@ -130,7 +131,6 @@ class TFIDF(ItemNeighbours):
     top_k: int = 20
     num_threads: int = 0
     recency: float = 0.0
-    ties: str | None = None
 
     name: ClassVar[str] = "tfidf"
 
@@ -145,8 +145,8 @@ class TFIDF(ItemNeighbours):
 @RANKERS.add("bm25")
 @documented
 @dataclass(eq=False)
-class BM25(ItemNeighbours):
-    """Item-to-item nearest neighbours by products of BM25 weights, as implicit's `BM25Recommender`.
+class BM25(ItemNeighbors):
+    """Item-to-item nearest neighbors by products of BM25 weights, as implicit's `BM25Recommender`.
 
     The weight of a value v of user u for item i is v·(K1 + 1) / (K1·l_i + v) · log(items / (1 + items
     of u)), where l_i = 1 − B + B·(sum of i) / (mean sum of an item).
@@ -178,11 +178,10 @@ class BM25(ItemNeighbours):
     B: float = 0.75
     num_threads: int = 0
     recency: float = 0.0
-    ties: str | None = None
 
     name: ClassVar[str] = "bm25"
     search_space: ClassVar[dict[str, Any]] = {
-        **ItemNeighbours.search_space,
+        **ItemNeighbors.search_space,
         "K1": ("log", 0.5, 100.0),
         "B": ("real", 0.0, 1.0),
     }
@@ -196,3 +195,79 @@ class BM25(ItemNeighbours):
         from implicit.nearest_neighbours import bm25_weight
 
         return bm25_weight(item_users, K1=self.K1, B=self.B)
+
+
+@RANKERS.add("user-knn")
+@dataclass(eq=False)
+class UserKNN(Ranker):
+    """User-to-user nearest neighbors: s_i = Σ_v cos(x, x_v)·x_vi over the `top_k` nearest users v.
+
+    Every user of the fit is compared with the row, the user itself among them: a history has the same
+    list whether its user was in the fit or not.
+
+    Parameters
+    ----------
+    top_k : int ≥ 1
+        Neighbors of a row; a user of the fit is its own first one, and adds to its own items only.
+
+    Attributes
+    ----------
+    user_items_ : (users, items) float32 CSR
+        The values of the fit.
+    item_users_ : (items, users) float32 CSR
+        The same, each user's scaled to unit length.
+
+    Notes
+    -----
+    Values of the matrix are weights. A cosine is a sum over shared items, so contributions of the items
+    of the history sum to the score. Source: Herlocker et al. 1999, with the cosine and without means of
+    ratings, as for interactions.
+
+    Examples
+    --------
+    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
+    >>> model = UserKNN(top_k=3).fit(likes, show_progress=False)
+    >>> model.recommend(0, [likes[0]], N=1).ids
+    array([2], dtype=int32)
+    """
+
+    top_k: int = 100
+
+    name: ClassVar[str] = "user-knn"
+    weighted: ClassVar[bool] = True
+    search_space: ClassVar[dict[str, Any]] = {"top_k": (20, 50, 100, 200, 500)}
+
+    def _check_parameters(self) -> None:
+        check_integer("top_k", self.top_k, 1)
+
+    def _fit(self, data: Data) -> None:
+        self.user_items_ = data.liked.copy()
+        self.item_users_ = _vectors(data.liked).T.tocsr().astype(np.float32)
+
+    def _neighbors(self, vectors: sp.csr_matrix) -> sp.csr_matrix:
+        """Return the cosines of the `top_k` nearest users, (rows, users); equally near ones by index."""
+        rows, users = vectors.shape[0], self.item_users_.shape[1]
+        k, everybody = min(self.top_k, users), np.ones(users, np.uint8)
+        ids, cosines = best_sums(vectors, vectors.data, self.item_users_, k, False, everybody)
+        return sp.csr_matrix((cosines.ravel(), ids.ravel(), k * np.arange(rows + 1)), (rows, users))
+
+    def _scores(self, rows: Rows, users: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
+        near = self._neighbors(_vectors(rows.matrix))
+        return sparse_sums(near, near.data.astype(np.float64), self.user_items_)
+
+    def _explain(
+        self, rows: Rows, items: NDArray[np.int64], users: NDArray[np.int64] | None = None
+    ) -> list[Shares]:
+        vector = _vectors(rows.matrix)
+        near = self._neighbors(vector).indices
+        shared = self.item_users_[vector.indices][:, near].astype(np.float64)
+        products = (shared @ self.user_items_[near][:, items].astype(np.float64)).toarray()
+        return [(float(column.sum()), column) for column in (vector.data[:, None] * products).T]
+
+    def _user_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        vectors = _vectors(self.user_items_[ids])
+        return sparse_sums(vectors, vectors.data, self.item_users_)
+
+
+def _vectors(rows: sp.csr_matrix) -> sp.csr_matrix:
+    return unit_rows(rows.astype(np.float64))

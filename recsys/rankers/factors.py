@@ -1,0 +1,376 @@
+"""Matrix factorization by implicit: ALS, BPR and LMF, and how rows of interactions are folded in.
+
+implicit crashes or answers silently on bad calls, so nothing reaches it unchecked; its factors are
+copied out. BLAS runs on one thread around it, as it asks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from recsys._jit import threads_of
+from recsys.errors import FitError
+from recsys.rankers.base import Candidate, Data, Ranker, Rows, Shares
+from recsys.rankers.registry import RANKERS
+from recsys.rankers.scoring import cosines
+from recsys.utils.docstrings import documented
+from recsys.utils.linalg import least_squares
+from recsys.utils.memory import check_fits
+from recsys.utils.progress import report
+from recsys.utils.sparse import binary
+from recsys.utils.validation import MOST, check_ids, check_integer, check_real, clean_matrix
+
+RANGES = {
+    "factors": (1, MOST), "iterations": (1, MOST), "neg_prop": (1, MOST), "num_threads": (0, MOST),
+    "random_state": (0, 2**32 - 1),
+}  # fmt: skip
+MOST_LIKES = 300_000  # beyond, folding in users takes `auto` too long
+LEAST_RIDGE = 1e-4  # of a fold-in: without one, what liked items alone say can be without bound
+STEPS, HALVINGS = 100, 30
+BLOCK = 256  # rows folded in at a time
+ENOUGH = 1e-7  # of a Newton step: what is left is rounding
+
+
+class ImplicitFactors(Ranker):
+    """A ranker by inner products of user and item factors, which a model of implicit learns.
+
+    Parameters
+    ----------
+    factors : int ≥ 1
+    learning_rate : float > 0
+    regularization : float ≥ 0
+    iterations : int ≥ 1
+    num_threads : int ≥ 0
+        1 is reproducible; with more, implicit's updates race. 0 is all.
+    """
+
+    user_factors_: NDArray[np.float32]
+    item_factors_: NDArray[np.float32]
+    factors: int
+    num_threads: int
+
+    def _model(self, **params: Any) -> Any:
+        """Return implicit's unfitted model; its parameters have the same names as ours."""
+        raise NotImplementedError
+
+    def _check_parameters(self) -> None:
+        given = self.get_params()
+        for key in given.keys() & RANGES.keys():
+            check_integer(key, given[key], *RANGES[key])
+        for key in given.keys() & {"alpha", "learning_rate"}:
+            check_real(key, given[key], 0.0, open_low=True)
+        check_real("regularization", given["regularization"], 0.0)
+
+    def _fit(self, data: Data) -> None:
+        users, items = data.liked.shape
+        # float32, once in implicit's model and once copied out of it
+        check_fits(
+            (users + items) * self.factors,
+            f"factors={self.factors} of {users:,} users and {items:,} items",
+            "lower factors",
+        )
+        diverged = f"{self.name} diverged: raise regularization or lower the learning rate"
+        # Copies: implicit keeps references, and may refuse read-only arrays.
+        matrix = data.liked.copy() if self.weighted else binary(data.liked, np.float32).copy()
+        total = int(self.get_params()["iterations"])
+
+        def reporting(iteration: int, *more: Any) -> None:
+            report(f"iteration {iteration + 1} of {total}", iteration + 1, total)
+            if data.callback is not None:
+                data.callback(iteration, *more)
+
+        with threads_of("OpenMP", self.num_threads), threadpool_limits(limits=1, user_api="blas"):
+            model = self._model(**self.get_params())
+            from implicit.recommender_base import ModelFitError, RecommenderBase
+
+            RecommenderBase.register(Ranker)
+            try:
+                model.fit(matrix, show_progress=False, callback=reporting)
+            except ModelFitError as error:
+                raise FitError(f"{diverged} ({error})") from None
+        self.user_factors_ = np.ascontiguousarray(model.user_factors, dtype=np.float32)
+        self.item_factors_ = np.ascontiguousarray(model.item_factors, dtype=np.float32)
+        if not (np.isfinite(self.user_factors_).all() and np.isfinite(self.item_factors_).all()):
+            raise FitError(diverged)
+
+    def _folded(self, rows: sp.csr_matrix) -> NDArray[np.float64]:
+        """Return the factors of rows of interactions, (rows, factors)."""
+        raise NotImplementedError
+
+    def _scores(self, rows: Rows, users: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
+        vectors = self._folded(rows.matrix) if users is None else self.user_factors_[users]
+        return np.asarray(vectors @ self.item_factors_.T, dtype=np.float32)
+
+    def item_embeddings(self) -> NDArray[np.float32]:
+        """Return the item factors, (items, factors) float32."""
+        self._check_fitted()
+        return self.item_factors_
+
+    def user_embeddings(self, user_items: Any) -> NDArray[np.float32]:
+        """Return the factors of the users of the fit, (users, factors) float32, one a row given."""
+        self._check_fitted()
+        rows = clean_matrix(user_items, n_items=self.n_items_)
+        return self.user_factors_[check_ids("userid", np.arange(rows.shape[0]), self.n_users_)]
+
+    # implicit's models have these names, and code written for them reads them.
+
+    @property
+    def item_factors(self) -> NDArray[np.float32] | None:
+        """(items, factors) float32, or None before fit."""
+        return getattr(self, "item_factors_", None)
+
+    @property
+    def user_factors(self) -> NDArray[np.float32] | None:
+        """(users, factors) float32, or None before fit."""
+        return getattr(self, "user_factors_", None)
+
+    def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        return cosines(self.item_factors_, ids)
+
+    def _user_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        return cosines(self.user_factors_, ids)
+
+    def _check_state(self) -> None:
+        if (len(self.user_factors_), len(self.item_factors_)) != (self.n_users_, self.n_items_):
+            raise ValueError("the factors do not fit users and items")
+
+
+@RANKERS.add("als")
+@dataclass(eq=False)
+class ALS(ImplicitFactors):
+    """Weighted matrix factorization by alternating least squares (WRMF), fitted by implicit.
+
+    Minimizes Σ_ui c_ui(p_ui − x_u·y_i)² + λ(Σ_u ‖x_u‖² + Σ_i ‖y_i‖²), where p = 1 for interactions.
+    The confidence of a liked item is alpha × its value (implicit's reading), of any other item 1 for the
+    target 0. Hu, Koren and Volinsky write C = 1 + aR: with interactions of value 1 that is alpha = 1 +
+    a. The thesis' a = 1 is `alpha=2`.
+
+    Parameters
+    ----------
+    factors : int ≥ 1
+    regularization : float ≥ 0
+        λ.
+    alpha : float > 0
+        Confidence of an interaction of value 1.
+    iterations : int ≥ 1
+    random_state : int ≥ 0
+    num_threads : int ≥ 0
+        0 is all; the result does not depend on it.
+
+    Notes
+    -----
+    Sources: Hu, Koren and Volinsky 2008; Polato's thesis, (5.1), whose print has the target 1 for all
+    pairs.
+
+    Examples
+    --------
+    >>> from recsys.datasets import planted_catalogue
+    >>> likes = planted_catalogue(40, 30, seed=1).interactions.matrix
+    >>> model = ALS(factors=2).fit(likes, show_progress=False)
+    >>> model.recommend(0, likes[0], N=3).ids.shape
+    (3,)
+    """
+
+    factors: int = 64
+    regularization: float = 10.0
+    alpha: float = 1.0
+    iterations: int = 15
+    random_state: int = 0
+    num_threads: int = 0
+
+    name: ClassVar[str] = "als"
+    weighted: ClassVar[bool] = True  # values above 0 are confidences
+    search_space: ClassVar[dict[str, Any]] = {
+        "factors": (16, 32, 64, 128),
+        "regularization": ("log", 0.1, 100.0),
+        "alpha": ("log", 0.5, 40.0),
+    }
+
+    def _model(self, **params: Any) -> Any:
+        from implicit.als import AlternatingLeastSquares
+
+        return AlternatingLeastSquares(**params)
+
+    def _folded(self, rows: sp.csr_matrix) -> NDArray[np.float64]:
+        """Solve (YᵀY + λI + Yᵀ(C−I)Y) x = YᵀC1 for the rows."""
+        items = self.item_factors_.astype(np.float64)
+        base = items.T @ items + self.regularization * np.eye(items.shape[1])
+        out = np.zeros((rows.shape[0], items.shape[1]))
+        for u in range(rows.shape[0]):
+            span = slice(rows.indptr[u], rows.indptr[u + 1])
+            Y, confidence = items[rows.indices[span]], self.alpha * rows.data[span].astype(np.float64)
+            if len(Y):
+                out[u] = least_squares(base + (Y.T * (confidence - 1.0)) @ Y, Y.T @ confidence)
+        return out
+
+
+@RANKERS.add("bpr")
+@documented
+@dataclass(eq=False)
+class BPR(ImplicitFactors):
+    """Bayesian personalized ranking by stochastic steps over pairs, fitted by implicit.
+
+    Examples
+    --------
+    >>> from recsys.datasets import planted_catalogue
+    >>> likes = planted_catalogue(40, 30, seed=1).interactions.matrix
+    >>> model = BPR(factors=2).fit(likes, show_progress=False)
+    >>> model.recommend(0, likes[0], N=3).ids.shape
+    (3,)
+    """
+
+    factors: int = 64
+    learning_rate: float = 0.05
+    regularization: float = 0.01
+    iterations: int = 100
+    random_state: int = 0
+    num_threads: int = 1
+
+    name: ClassVar[str] = "bpr"
+    folds_in: ClassVar[bool] = False
+    search_space: ClassVar[dict[str, Any]] = {
+        "factors": (16, 32, 64, 128),
+        "regularization": ("log", 1e-4, 0.1),
+        "learning_rate": ("log", 0.005, 0.2),
+        "iterations": (30, 100, 300),
+    }
+
+    def _model(self, **params: Any) -> Any:
+        from implicit.bpr import BayesianPersonalizedRanking
+
+        return BayesianPersonalizedRanking(**params)
+
+
+@RANKERS.add("lmf")
+@documented
+@dataclass(eq=False)
+class LMF(ImplicitFactors):
+    """Logistic matrix factorization with sampled negatives, fitted by implicit.
+
+    Scores are x·y_i + b_i + c: log-odds of an interaction, with factors x of the user and y of the item
+    and a bias of each. Users of the fit are scored by the factors it found; new ones, and all in a
+    blend, are folded in: x and c are the most likely ones given their interactions and the items'
+    factors.
+
+    Parameters
+    ----------
+    neg_prop : int ≥ 1
+        Sampled per liked item, by popularity; at most factors + 2 for each user and item, as implicit
+        0.7 bounds them.
+
+    Notes
+    -----
+    Source: Johnson, Logistic matrix factorization for implicit feedback data, 2014.
+
+    Examples
+    --------
+    >>> from recsys.datasets import planted_catalogue
+    >>> likes = planted_catalogue(40, 30, seed=1).interactions.matrix
+    >>> model = LMF(factors=2).fit(likes, show_progress=False)
+    >>> model.recommend(0, likes[0], N=3).ids.shape
+    (3,)
+    """
+
+    factors: int = 30
+    learning_rate: float = 1.0
+    regularization: float = 0.6
+    iterations: int = 30
+    neg_prop: int = 30
+    random_state: int = 0
+    num_threads: int = 1
+
+    name: ClassVar[str] = "lmf"
+    search_space: ClassVar[dict[str, Any]] = {
+        "factors": (8, 16, 32),
+        "regularization": ("log", 0.01, 10.0),
+    }
+    candidates: ClassVar[tuple[Candidate, ...]] = (
+        Candidate("factors=8,regularization=2", most_likes=MOST_LIKES),
+    )
+
+    def _model(self, **params: Any) -> Any:
+        from implicit.lmf import LogisticMatrixFactorization
+
+        return LogisticMatrixFactorization(**params)
+
+    def _folded(self, rows: sp.csr_matrix) -> NDArray[np.float64]:
+        items, bias = self.item_factors_.astype(np.float64), self.item_factors_.shape[1] - 2
+        share = self.popularity_.astype(np.float64) / max(float(self.popularity_.sum()), 1e-300)
+        negatives = np.minimum(np.diff(rows.indptr) * float(self.neg_prop), items.shape[1])
+        free = np.delete(items, bias, axis=1)
+        ridge = max(float(self.regularization), LEAST_RIDGE)
+        out = np.zeros((rows.shape[0], free.shape[1]))
+        for start in range(0, len(out), BLOCK):
+            some = slice(start, start + BLOCK)
+            liked = binary(rows[some]).toarray()
+            others = negatives[some, None] * share
+            out[some] = logistic_fold_in(liked, others, free, items[:, bias], ridge)
+        out[negatives == 0] = 0.0
+        return np.insert(out, bias, 1.0, axis=1)
+
+    def _explain(
+        self, rows: Rows, items: NDArray[np.int64], users: NDArray[np.int64] | None = None
+    ) -> list[Shares]:
+        """Share scores by the derivative, which is 0 at the most likely x.
+
+        λx = Σ_{i liked} (1 − σ(s_i)) y_i less what the sampled items say: the share of interaction i in
+        the score of t is (1 − σ(s_i)) y_i·y_t / λ, without the biases.
+        """
+        liked = rows.matrix.indices
+        scores = self._scores(rows, users)[0].astype(np.float64)
+        missing = 1.0 / (1.0 + np.exp(scores[liked]))
+        free = np.delete(self.item_factors_, -2, axis=1).astype(np.float64)
+        shares = missing * (free[items] @ free[liked].T) / max(self.regularization, LEAST_RIDGE)
+        return list(zip(scores[items].tolist(), shares, strict=True))
+
+
+def logistic_fold_in(
+    liked: NDArray[np.float64],
+    others: NDArray[np.float64],
+    Y: NDArray[np.float64],
+    bias: NDArray[np.float64],
+    ridge: float,
+) -> NDArray[np.float64]:
+    """Return argmin over x of Σ_{i liked} log(1 + e^−s_i) + Σ_j w_j log(1 + e^s_j) + ridge/2 ‖x‖².
+
+    s_i = x·y_i + b_i; `liked`, (users, items), are ones, and `others` weights w: how often an item is
+    sampled in expectation. By Newton's method with halved steps, all users at once.
+
+    Source: Johnson, Logistic matrix factorization for implicit feedback data, 2014; with negatives drawn
+    by popularity, as implicit draws them, and here all of them at once.
+    """
+    d = Y.shape[1]
+    every, target = liked + others, liked @ Y
+    products = (Y[:, :, None] * Y[:, None, :]).reshape(len(Y), d * d)
+
+    def likely_at(x: NDArray[np.float64]) -> NDArray[np.float64]:
+        return 1.0 / (1.0 + np.exp(np.clip(-(x @ Y.T + bias), -500.0, 500.0)))
+
+    def gradient(x: NDArray[np.float64], likely: NDArray[np.float64]) -> NDArray[np.float64]:
+        return ridge * x + (every * likely) @ Y - target
+
+    x = np.zeros((len(liked), d))
+    likely = likely_at(x)
+    for _ in range(STEPS):
+        slope = gradient(x, likely)
+        hessian = ((every * likely * (1.0 - likely)) @ products).reshape(-1, d, d) + ridge * np.eye(d)
+        step = -np.linalg.solve(hessian, slope[:, :, None])[:, :, 0]
+        if np.abs(step).max(initial=0.0) < ENOUGH:
+            return x + step
+        length = np.ones((len(x), 1))
+        for _ in range(HALVINGS):
+            likely = likely_at(x + length * step)
+            # The derivative along the step rises from below 0. Far above 0, the step was too long.
+            ahead = (step * gradient(x + length * step, likely)).sum(axis=1)
+            long = ahead > 0.9 * np.abs((step * slope).sum(axis=1))
+            if not long.any():
+                break
+            length[long] /= 2.0
+        x = x + length * step
+    return x

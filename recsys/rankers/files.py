@@ -1,0 +1,159 @@
+"""Rankers in files: their class by name, their parameters, and their state, part by part."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from recsys.errors import ModelFileError
+from recsys.registry import Registry
+from recsys.utils import model_file
+
+HOMES = {
+    "neighbors": ("cosine", "tfidf", "bm25", "user-knn"),
+    "factors": ("als", "bpr", "lmf"),
+    "machines": (
+        "fm", "hofm", "sparse-fm", "all-subsets", "bilinear", "pairnet", "pair-svm", "random-features",
+    ),
+    "networks": ("pair-dnn", "honfm"),
+    "sequences": ("slist",),
+    "margin": ("cf-omd", "ecf-omd", "cf-komd"),
+}  # fmt: skip
+RANKERS: Registry[type[Any]] = Registry(
+    "ranker",
+    package="recsys.rankers",
+    homes={name: module for module, names in HOMES.items() for name in names},
+)
+
+
+def unfitted(name: str, params: dict[str, Any]) -> Any:
+    """Return an unfitted ranker of a name, whose parameters are in range."""
+    kind = RANKERS.get(name)
+    ranker = kind(**kind.arrange(params))
+    ranker.check_parameters()
+    return ranker
+
+
+def write_ranker(path: model_file.Target, ranker: Any, others: dict[str, Any]) -> None:
+    """Write a fitted ranker, and other arrays beside its own."""
+    manifest, arrays = _entry_of(ranker)
+    model_file.write(path, manifest, arrays | others)
+
+
+@model_file.refuses
+def read_ranker(
+    path: model_file.Target,
+    kind: type[Any] = object,
+    mapped: bool = False,
+    checked: str | None = None,
+) -> tuple[Any, dict[str, np.ndarray]]:
+    """Return a saved ranker and the arrays that were kept with it; the rest as in `model_file.read`."""
+    manifest, arrays = model_file.read(path, mapped, checked)
+    path = model_file.name_of(path)
+    if "link_predictor" in manifest:
+        raise ModelFileError(
+            f"{path} holds a link predictor: read it with recsys.links.load_link_predictor"
+        )
+    try:
+        ranker = _ranker_of(manifest, arrays)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError) as error:
+        what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise ModelFileError(f"{path} does not describe a ranker: {what}") from None
+    if not isinstance(ranker, kind):
+        raise ModelFileError(f"{path} holds a {ranker.name} ranker, not a {kind.name}")
+    return ranker, arrays
+
+
+def load_ranker(path: model_file.Target, *, mmap: bool = False) -> Any:
+    """Read a ranker of any kind that `save` wrote.
+
+    Parameters
+    ----------
+    path : path, or a file open for reading bytes
+    mmap : bool
+        Leave the arrays in the file, where all processes that read it share one copy in memory; what one
+        of them changes is its own. The file may be replaced or removed, but never be cut or written to.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from recsys import EASE, load_dataset, load_ranker
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "ease.recsys"
+    >>> EASE().fit(load_dataset("sample").matrix).save(path)
+    >>> load_ranker(path, mmap=True).name
+    'ease'
+    """
+    from recsys.rankers.base import Ranker
+
+    return read_ranker(path, Ranker, mapped=mmap)[0]
+
+
+def _entry_of(ranker: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return a ranker's entry of the manifest, and its arrays: the attributes whose names end in _.
+
+    A CSR matrix `x_` is `x_.data`, `x_.indices` and `x_.indptr`; a list of arrays `x_.0`, `x_.1`, ….
+    """
+    arrays: dict[str, np.ndarray] = {}
+    scalars: dict[str, Any] = {}
+    parts: list[Any] = []
+    for key, value in sorted(vars(ranker).items()):
+        if not key.endswith("_"):
+            continue
+        if isinstance(value, np.ndarray):
+            arrays[key] = value
+        elif sp.issparse(value):
+            arrays |= {f"{key}.{name}": getattr(value, name) for name in ("data", "indices", "indptr")}
+            scalars[f"{key}.shape"] = list(value.shape)
+        elif isinstance(value, list) and value and isinstance(value[0], np.ndarray):
+            arrays |= {f"{key}.{k}": array for k, array in enumerate(value)}
+        elif key == "parts_":
+            for k, part in enumerate(value):
+                entry, own = _entry_of(part)
+                parts.append(entry)
+                arrays |= {f"part{k}.{name}": array for name, array in own.items()}
+        elif value is not None:
+            scalars[key] = value
+    entry = {"ranker": ranker.name, "params": ranker._saved_params(), "state": scalars}
+    return entry | ({"parts": parts} if parts else {}), arrays
+
+
+def _ranker_of(entry: dict[str, Any], arrays: dict[str, np.ndarray], depth: int = 0) -> Any:
+    """Return the ranker of an entry; its arrays are taken out."""
+    ranker = unfitted(entry["ranker"], entry["params"])
+    parts, described = [], entry.get("parts", [])
+    if described and (depth or not isinstance(described, list)):
+        raise ValueError("its parts have parts")
+    for k, part in enumerate(described):
+        names = [name for name in arrays if name.startswith(f"part{k}.")]
+        own = {name.partition(".")[2]: arrays.pop(name) for name in names}
+        parts.append(_ranker_of(part, own, depth + 1))
+    state: dict[str, Any] = dict(entry["state"])
+    for key in [key for key in state if key.endswith("_.shape")]:
+        name = key.removesuffix(".shape")
+        state[name] = model_file.csr(name, arrays, state.pop(key))
+    for key in sorted((k for k in arrays if k.partition(".")[0].endswith("_")), key=_place):
+        name, _, number = key.partition(".")
+        if number:
+            state.setdefault(name, []).append(arrays.pop(key))
+        else:
+            state[name] = arrays.pop(key)
+    if parts:
+        state["parts_"] = parts
+    for key, value in state.items():
+        if not key.isidentifier() or not key.endswith("_") or key.startswith("__"):
+            raise ValueError(f"{key!r} is no name of a fitted attribute")
+        for array in value if isinstance(value, list) else [value]:
+            numbers = array.data if sp.issparse(array) else array
+            if isinstance(numbers, np.ndarray) and not np.isfinite(numbers).all():
+                raise ValueError(f"{key} holds NaN or infinity")
+    vars(ranker).update(state)
+    if ranker.popularity_.shape != (ranker.n_items_,) or ranker.n_users_ < 1:
+        raise ValueError("popularity_ does not fit the items")
+    ranker._check_state()
+    return ranker
+
+
+def _place(key: str) -> tuple[int, str]:
+    return len(key), key  # x_.2 before x_.10

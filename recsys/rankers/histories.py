@@ -1,0 +1,326 @@
+"""Rankers of histories: half of a profile predicts the other half, by features of both sides.
+
+A user is the items of the row, scaled to unit length, and so needs no refit; an item is its identity,
+with its features if there are any, so that cold items are ranked by what they are like. An item never
+predicts itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from recsys.multilinear import PairTerm, object_tables
+from recsys.rankers.base import Data, Ranker, Rows, Shares
+from recsys.rankers.scoring import cosines
+from recsys.utils.memory import check_fits
+from recsys.utils.sparse import binary, masked, owners, random_halves, unit_rows
+from recsys.utils.validation import MOST, check_integer, check_real, clean_matrix
+
+RANGES = (
+    ("factors", 1, MOST), ("neg_prop", 1, MOST), ("iterations", 1, MOST), ("random_state", 0, None),
+    ("degree", 2, 6),
+)  # fmt: skip
+EMPTY = 0.2  # of the users, whose empty histories are trained on where users have features
+
+
+class Pairs(NamedTuple):
+    """Pairs of a history and an item, sampled for a fit."""
+
+    A: sp.csr_matrix  # features of histories
+    B: sp.csr_matrix  # features of items
+    pairs: NDArray[np.int64]  # (n, 2): rows of A and of B
+    labels: NDArray[np.int8]  # 1 for items of the other half of the profile
+
+
+class HistoryRanker(Ranker):
+    """A ranker of items by features of a row and features of an item.
+
+    Parameters
+    ----------
+    factors : int ≥ 1
+        Rank.
+    regularization : float ≥ 0
+    neg_prop : int ≥ 1
+        Items not liked that are drawn for each liked one.
+    iterations : int ≥ 1
+        Passes over the pairs.
+    """
+
+    random_state: int
+    neg_prop: int  # of those that sample pairs
+    item_features_: sp.csr_matrix | None = None
+    user_features_: sp.csr_matrix | None = None
+    item_vectors_: NDArray[np.float32]
+
+    uses: ClassVar[frozenset[str]] = frozenset({"item_features", "user_features"})
+
+    def _learn(self, liked: sp.csr_matrix) -> None:
+        """Learn from the interactions, with the features in place."""
+        raise NotImplementedError
+
+    def _row_vectors(
+        self, rows: sp.csr_matrix, users: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float64]:
+        """Return the row side, (rows, factors), in the order of `item_vectors_`."""
+        raise NotImplementedError
+
+    def _feature_shares(self, A: sp.csr_matrix, item: int) -> NDArray[np.float64]:
+        """Return what each feature of a history adds to a score, (nnz,); products are shared."""
+        raise NotImplementedError
+
+    def _check_parameters(self) -> None:
+        given = self.get_params()
+        for key, low, high in RANGES:
+            if key in given:
+                check_integer(key, given[key], low, high)
+        if "regularization" in given:
+            check_real("regularization", given["regularization"], 0.0)
+
+    def _fit(self, data: Data) -> None:
+        self.item_features_, self.user_features_ = data.item_features, data.user_features
+        factors, items = self.get_params().get("factors", 0), data.liked.shape[1]
+        # At least: a history's side in float64, an item's in float32.
+        check_fits(1.5 * items * factors, f"factors={factors} of {items:,} items", "lower factors")
+        self._learn(data.liked)
+
+    def _items(self, items: int) -> sp.csr_matrix:
+        """Return the items' features: unit rows of what is known of them, and identity.
+
+        What is known comes first: descent visits features in order, and what identities may explain
+        first is not learned of cold items.
+        """
+        identity = sp.identity(items, format="csr")
+        if self.item_features_ is None:
+            return identity
+        return sp.csr_matrix(sp.hstack([unit_rows(self.item_features_), identity], format="csr"))
+
+    def _history_features(
+        self, rows: sp.csr_matrix, users: NDArray[np.int64] | None = None
+    ) -> sp.csr_matrix:
+        """Return histories as features: the items' rows summed, scaled to unit length.
+
+        Before them stands what is known of the users, if anything; nothing where they are not named.
+        """
+        history = unit_rows(sp.csr_matrix(binary(rows) @ self._items(rows.shape[1])))
+        if self.user_features_ is None:
+            return history
+        known = sp.csr_matrix((rows.shape[0], self.user_features_.shape[1]))
+        if users is not None:
+            known = unit_rows(self.user_features_[users])
+        return sp.csr_matrix(sp.hstack([known, history], format="csr"))
+
+    def _width(self, items: int) -> int:
+        """Return the number of features of a row."""
+        known = 0 if self.user_features_ is None else self.user_features_.shape[1]
+        return int(known + self._items(items).shape[1])
+
+    def falls_back(self, users: NDArray[np.int64] | None, rows: sp.csr_matrix) -> NDArray[np.bool_]:
+        """Return for which rows nothing is known, of the user's features either."""
+        empty = super().falls_back(users, rows)
+        if self.user_features_ is None or users is None:
+            return empty
+        return empty & (np.diff(self.user_features_.indptr)[users] == 0)
+
+    def _halves(
+        self, liked: sp.csr_matrix, rng: np.random.Generator
+    ) -> tuple[sp.csr_matrix, sp.csr_matrix, NDArray[np.int64]]:
+        """Return histories, what they are to predict, and whose they are.
+
+        Where users have features there are also some empty histories, which predict whole profiles.
+        """
+        half, other = split_profiles(liked, rng)
+        whose = np.tile(np.flatnonzero(np.diff(liked.indptr) >= 2), 2)
+        if self.user_features_ is None:
+            return half, other, whose
+        some = np.flatnonzero(np.diff(liked.indptr) > 0)
+        some = some[rng.random(len(some)) < EMPTY]
+        whole = binary(liked[some])
+        return (
+            sp.vstack([half, sp.csr_matrix(whole.shape)], format="csr"),
+            sp.vstack([other, whole], format="csr"),
+            np.concatenate([whose, some]),
+        )
+
+    def _training_pairs(self, liked: sp.csr_matrix) -> Pairs | None:
+        """Return pairs to fit on; None where no user has two items, or all users have all items."""
+        rng = np.random.default_rng(self.random_state)
+        half, other, whose = self._halves(liked, rng)
+        rows, items, labels = sample_pairs(other, half, self.neg_prop, rng)
+        if len(rows) == 0 or labels.min() == labels.max():
+            return None
+        A, B = self._history_features(half, whose), self._items(liked.shape[1])
+        return Pairs(A, B, np.column_stack([rows, items]), labels)
+
+    def _scores(self, rows: Rows, users: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
+        vectors = self._row_vectors(rows.matrix, users)
+        return np.asarray(vectors @ self.item_vectors_.T, dtype=np.float32)
+
+    def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        return cosines(self.item_vectors_, ids)
+
+    def _shared(
+        self, rows: Rows, items: NDArray[np.int64], users: NDArray[np.int64] | None
+    ) -> list[Shares]:
+        """Return scores and what each item of the row adds to them, by the shares of features."""
+        row = rows.matrix
+        scores = self._scores(rows, users)[0, items].astype(np.float64)
+        A = self._history_features(row, users)
+        known = sp.csr_matrix((row.nnz, self._width(row.shape[1]) - self._items(row.shape[1]).shape[1]))
+        own = sp.hstack([known, self._items(row.shape[1])[row.indices]], format="csc")[:, A.indices]
+        totals = np.asarray(own.sum(axis=0)).ravel()  # each feature goes to the items that it came from
+        scale = np.divide(1.0, totals, out=np.zeros_like(totals), where=totals != 0)
+        owned = sp.csr_matrix(own @ sp.diags(scale))
+        shares = [owned @ self._feature_shares(A, item) for item in items.tolist()]
+        return list(zip(scores.tolist(), shares, strict=True))
+
+
+class Embedded(HistoryRanker):
+    """A ranker by inner products, whose sides are embeddings."""
+
+    def item_embeddings(self) -> NDArray[np.float32]:
+        """Return the item side, (items, factors) float32: a score is its product with a row's side."""
+        self._check_fitted()
+        return self.item_vectors_
+
+    def user_embeddings(self, user_items: sp.csr_matrix) -> NDArray[np.float32]:
+        """Return the row side, (rows, factors) float32.
+
+        A matrix of as many rows as the fit had is taken for that of the fit: its users' features count.
+        """
+        self._check_fitted()
+        rows = clean_matrix(user_items, n_items=self.n_items_)
+        users = np.arange(self.n_users_) if rows.shape[0] == self.n_users_ else None
+        return self._row_vectors(rows, users).astype(np.float32)
+
+
+class PairTermRanker(HistoryRanker):
+    """A ranker by products of up to `degree` features of history and item: their two sides.
+
+    Attributes
+    ----------
+    degrees_ : list of int
+        Degree of each term.
+    whole_ : list of bool
+        Whether the term is of the concatenation of both sides, else of products across them.
+    lefts_ : list of (features, factors) float64
+    item_vectors_ : (items, …) float32
+        The item side of all terms, evaluated on every item's features.
+    """
+
+    degrees_: list[int]
+    whole_: list[bool]
+    lefts_: list[NDArray[np.float64]]
+    link: ClassVar[str]  # the link predictor of `recsys.links` that learns the terms
+
+    def _model(self, **params: Any) -> Any:
+        """Return the unfitted link predictor."""
+        import recsys.links  # late: it imports scikit-learn
+
+        return getattr(recsys.links, self.link)(**params)
+
+    def _terms(self, found: Pairs) -> list[PairTerm]:
+        """Return the fitted terms."""
+        raise NotImplementedError
+
+    def _learn(self, liked: sp.csr_matrix) -> None:
+        found = self._training_pairs(liked)
+        terms = [] if found is None else self._terms(found)
+        self.degrees_ = [term.degree for term in terms]
+        self.whole_ = [bool(term.coefficients[0]) for term in terms]
+        self.lefts_ = [np.ascontiguousarray(term.left) for term in terms]
+        if found is None:  # nothing but popularity can be learned
+            counts = np.bincount(liked.indices, minlength=liked.shape[1])
+            self.item_vectors_ = np.ascontiguousarray(counts[:, None], dtype=np.float32)
+        else:
+            self.item_vectors_ = self._item_vectors(terms, found.B)
+
+    def _item_vectors(self, terms: list[PairTerm], B: sp.csr_matrix) -> NDArray[np.float32]:
+        """Return the item side, (items, factors)."""
+        vectors = []
+        for term in terms:
+            m = term.degree
+            for s in range(term.left.shape[1]):
+                table = object_tables(B, term.right[:, s], m)
+                for t in orders(m, bool(term.coefficients[0])):
+                    vectors.append(term.weights[s] * table[:, m - t])
+        return np.ascontiguousarray(np.array(vectors).T, dtype=np.float32)
+
+    def _row_vectors(
+        self, rows: sp.csr_matrix, users: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float64]:
+        if not self.degrees_:
+            return np.ones((rows.shape[0], 1))
+        A, out = self._history_features(rows, users), []
+        for m, whole, left in zip(self.degrees_, self.whole_, self.lefts_, strict=True):
+            for s in range(left.shape[1]):
+                table = object_tables(A, np.ascontiguousarray(left[:, s]), m)
+                out += [table[:, t] for t in orders(m, whole)]
+        return np.array(out).T
+
+    def _feature_shares(self, A: sp.csr_matrix, item: int) -> NDArray[np.float64]:
+        """Share a product of t features of the history evenly among them (Aumann–Shapley).
+
+        For a term of order t in the history: share_j = a_j ∂/∂a_j ÷ t, which sum to the term.
+        """
+        shares, at = np.zeros(A.nnz), 0
+        vector = self.item_vectors_[item].astype(np.float64)
+        for m, whole, left in zip(self.degrees_, self.whole_, self.lefts_, strict=True):
+            for s in range(left.shape[1]):
+                p = np.ascontiguousarray(left[:, s])
+                table, z = object_tables(A, p, m)[0], p[A.indices] * A.data
+                slopes = np.zeros((m + 1, A.nnz))  # ∂A^t/∂a_j·a_j of each feature
+                rest = np.ones(A.nnz)
+                for t in range(1, m + 1):
+                    slopes[t] = z * rest
+                    rest = table[t] - z * rest
+                for t in orders(m, whole):
+                    if t > 0:
+                        shares += vector[at] * slopes[t] / t
+                    at += 1
+        return shares
+
+    def _check_state(self) -> None:
+        features = self._width(self.n_items_)
+        widths = [
+            left.shape[1] * len(orders(m, whole))
+            for m, whole, left in zip(self.degrees_, self.whole_, self.lefts_, strict=True)
+        ]
+        fits = all(left.shape[0] == features for left in self.lefts_)
+        if not fits or self.item_vectors_.shape != (self.n_items_, max(sum(widths), 1)):
+            raise ValueError("the terms do not fit the features")
+
+
+def orders(degree: int, whole: bool) -> range:
+    """Return the orders t of the row side: all where a term is of the concatenation, else 1…m − 1."""
+    return range(degree + 1) if whole else range(1, degree)
+
+
+def split_profiles(
+    liked: sp.csr_matrix, rng: np.random.Generator
+) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+    """Return two rows a user of two items or more: each random half of the profile, and the other."""
+    users = np.flatnonzero(np.diff(liked.indptr) >= 2)
+    first = random_halves(liked, rng)
+    one, two = (masked(binary(liked), half)[users] for half in (first, ~first))
+    return sp.vstack([one, two], format="csr"), sp.vstack([two, one], format="csr")
+
+
+def sample_pairs(
+    positives: sp.csr_matrix, known: sp.csr_matrix, negatives: int, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int8]]:
+    """Return rows, items and labels: every positive, and items drawn from those a row does not have."""
+    owner = owners(positives)
+    rows = np.repeat(owner, negatives)
+    both = sp.csr_matrix(positives + known)
+    known_items = np.unique(both.indices)  # a cold item is unknown, not disliked
+    items = known_items[rng.integers(len(known_items), size=len(rows))] if len(rows) else rows
+    taken = both.indices.astype(np.int64) + owners(both) * np.int64(both.shape[1])
+    free = ~np.isin(rows * np.int64(positives.shape[1]) + items, taken)
+    users = np.concatenate([owner, rows[free]]).astype(np.int64)
+    labels = np.zeros(len(users), dtype=np.int8)
+    labels[: len(owner)] = 1
+    return users, np.concatenate([positives.indices, items[free]]).astype(np.int64), labels

@@ -1,0 +1,78 @@
+"""Base of MSDw, EASE, SLIM and neighbors: scores are sums of rows of an item × item matrix."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from recsys.rankers.base import Ranker, Rows, Shares
+from recsys.rankers.scoring import best_sums, weighted_sums
+from recsys.utils.recency import recency_weights
+from recsys.utils.sparse import binary
+from recsys.utils.validation import check_real
+
+SMALL = 128_000_000  # bytes of sparse weights that are kept dense
+
+
+def co_occurrences(liked: sp.csr_matrix, votes: NDArray[np.float64] | None = None) -> sp.csr_matrix:
+    """Return XᵀDX of the interactions' pattern X, D the users' votes, 1 if not given: float64 CSR."""
+    X = binary(liked)
+    left = X if votes is None else sp.diags(votes) @ X
+    out = sp.csr_matrix(left.T @ X)
+    out.sort_indices()
+    return out
+
+
+def kept_form(weights: sp.csr_matrix) -> NDArray[np.float32] | sp.csr_matrix:
+    """Return float32 weights as an array where that is small, else as they are."""
+    dense = 4 * weights.shape[0] ** 2 <= SMALL
+    return weights.toarray() if dense else weights
+
+
+class ItemWeights(Ranker):
+    """A ranker whose scores sum rows of an item × item matrix over the liked items.
+
+    `weights_[i, j]` is what liking item i adds to the score of item j; dense, or CSR. Under `recency` it
+    adds less the more interactions are newer.
+    """
+
+    weights_: Any
+    recency: float = 0.0
+
+    uses: ClassVar[frozenset[str]] = frozenset({"times"})
+
+    def _check_parameters(self) -> None:
+        check_real("recency", self.recency, 0.0)
+
+    def _votes(self, rows: Rows) -> NDArray[np.float64]:
+        """Return the weight of each entry of the rows."""
+        return recency_weights(rows.matrix, rows.times, self.recency)
+
+    def _scores(self, rows: Rows, users: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
+        return weighted_sums(rows.matrix, self._votes(rows), self.weights_)
+
+    def _best(
+        self, rows: Rows, N: int, skip_liked: bool, mask: NDArray[np.uint8]
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]] | None:
+        if not sp.issparse(self.weights_):
+            return None
+        return best_sums(rows.matrix, self._votes(rows), self.weights_, N, skip_liked, mask)
+
+    def _explain(
+        self, rows: Rows, items: NDArray[np.int64], users: NDArray[np.int64] | None = None
+    ) -> list[Shares]:
+        block = self.weights_[rows.matrix.indices][:, items]
+        block = block.toarray() if sp.issparse(block) else block
+        shares = self._votes(rows) * block.astype(np.float64).T
+        return [(float(one.sum()), one) for one in shares]
+
+    def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        some = self.weights_[ids]
+        return some.toarray() if sp.issparse(some) else some
+
+    def _check_state(self) -> None:
+        if self.weights_.shape != (self.n_items_, self.n_items_):
+            raise ValueError("weights_ does not fit the items")

@@ -1,0 +1,466 @@
+"""Feature-interaction models of history and item: factorization machines, pair networks, and others."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from recsys.multilinear import PairTerm
+from recsys.rankers.base import Candidate, Rows, Shares
+from recsys.rankers.histories import Embedded, HistoryRanker, Pairs, PairTermRanker
+from recsys.rankers.registry import RANKERS
+from recsys.rankers.scoring import cosines, weighted_rows
+from recsys.utils.docstrings import documented
+from recsys.utils.linalg import solve_symmetric
+from recsys.utils.memory import check_fits
+from recsys.utils.validation import check_choice, check_integer, check_real
+
+LOSSES = ("logistic", "bpr", "auc")
+PENALTIES = ("l2", "l1", "ti")
+SEARCHED: dict[str, Any] = {"factors": (4, 8, 16), "regularization": ("log", 1e-6, 1e-3)}
+LONGER: dict[str, Any] = SEARCHED | {"neg_prop": (1, 3, 5), "iterations": (15, 30, 60)}
+
+
+class PairModelRanker(PairTermRanker, Embedded):
+    """A ranker whose scores are sums of products of up to `degree` features of history and item."""
+
+    factors: int
+    regularization: float
+    iterations: int
+    search_space: ClassVar[dict[str, Any]] = SEARCHED
+
+    def _options(self) -> dict[str, Any]:
+        """Return the parameters of the link predictor beside those that all have."""
+        return {}
+
+    def _terms(self, found: Pairs) -> list[PairTerm]:
+        model = self._model(
+            n_components=self.factors, beta=self.regularization, max_iter=self.iterations,
+            random_state=self.random_state, tol=1e-4, **self._options(),
+        )  # fmt: skip
+        terms: list[PairTerm] = model.fit(*found).terms_
+        return terms
+
+    def _explain(
+        self, rows: Rows, items: NDArray[np.int64], users: NDArray[np.int64] | None = None
+    ) -> list[Shares]:
+        return self._shared(rows, items, users)
+
+
+class MachineRanker(PairModelRanker):
+    """A factorization machine of some order on history and item.
+
+    Parameters
+    ----------
+    penalty : "l2", "l1" or "ti"
+        What is added to the squared norms, to choose features and interactions.
+    gamma : float ≥ 0
+        Its strength.
+    """
+
+    penalty: str
+    gamma: float
+    degree: int
+    link: ClassVar[str] = "PairFactorizationMachine"
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("penalty", self.penalty, PENALTIES)
+        check_real("gamma", self.gamma, 0.0)
+
+    def _options(self) -> dict[str, Any]:
+        return {"degree": self.degree, "penalty": self.penalty, "gamma": self.gamma}
+
+
+@RANKERS.add("fm")
+@documented
+@dataclass(eq=False)
+class FM(MachineRanker):
+    """A factorization machine of order 2 on history and item, fitted to sampled pairs.
+
+    Examples
+    --------
+    >>> from recsys.datasets import planted_catalogue
+    >>> likes = planted_catalogue(40, 30, seed=1).interactions.matrix
+    >>> model = FM(iterations=2).fit(likes, show_progress=False)
+    >>> model.recommend(0, likes[0], N=3).ids.shape
+    (3,)
+    """
+
+    factors: int = 16
+    regularization: float = 2e-5
+    neg_prop: int = 3
+    iterations: int = 20
+    random_state: int = 0
+    penalty: str = "l2"
+    gamma: float = 1e-7
+
+    name: ClassVar[str] = "fm"
+    degree: ClassVar[int] = 2  # type: ignore[misc]
+    search_space: ClassVar[dict[str, Any]] = LONGER | {"factors": (8, 16, 32)}
+
+
+@RANKERS.add("sparse-fm")
+@documented
+@dataclass(eq=False)
+class SparseFM(FM):
+    """A factorization machine with the triangular inequality penalty: `fm` with `penalty="ti"`.
+
+    Notes
+    -----
+    Source: Atarashi et al. 2021, 3.3.
+
+    Examples
+    --------
+    >>> from recsys.datasets import planted_catalogue
+    >>> likes = planted_catalogue(40, 30, seed=1).interactions.matrix
+    >>> model = SparseFM(iterations=2).fit(likes, show_progress=False)
+    >>> model.recommend(0, likes[0], N=3).ids.shape
+    (3,)
+    """
+
+    penalty: str = "ti"
+
+    name: ClassVar[str] = "sparse-fm"
+    search_space: ClassVar[dict[str, Any]] = FM.search_space | {"gamma": ("log", 1e-7, 1e-4)}
+
+
+@RANKERS.add("hofm")
+@documented
+@dataclass(eq=False)
+class HOFM(MachineRanker):
+    """A factorization machine of any order on history and item, fitted to sampled pairs.
+
+    Parameters
+    ----------
+    degree : int from 2 to 6
+        Highest order of the products.
+
+    Examples
+    --------
+    >>> from recsys.datasets import planted_catalogue
+    >>> likes = planted_catalogue(40, 30, seed=1).interactions.matrix
+    >>> model = HOFM(iterations=2).fit(likes, show_progress=False)
+    >>> model.recommend(0, likes[0], N=3).ids.shape
+    (3,)
+    """
+
+    factors: int = 12
+    regularization: float = 2e-5
+    neg_prop: int = 3
+    iterations: int = 20
+    random_state: int = 0
+    degree: int = 3
+    penalty: str = "l2"
+    gamma: float = 1e-7
+
+    name: ClassVar[str] = "hofm"
+    search_space: ClassVar[dict[str, Any]] = SEARCHED | {"degree": (2, 3)}
+
+
+@RANKERS.add("bilinear")
+@documented
+@dataclass(eq=False)
+class BilinearRanker(PairModelRanker):
+    """Low-rank bilinear scores of history and item, aᵀUVᵀb, fitted to sampled pairs (logistic loss).
+
+    Examples
+    --------
+    >>> from recsys.datasets import planted_catalogue
+    >>> likes = planted_catalogue(40, 30, seed=1).interactions.matrix
+    >>> model = BilinearRanker(iterations=2).fit(likes, show_progress=False)
+    >>> model.recommend(0, likes[0], N=3).ids.shape
+    (3,)
+    """
+
+    factors: int = 16
+    regularization: float = 2e-5
+    neg_prop: int = 3
+    iterations: int = 20
+    random_state: int = 0
+
+    name: ClassVar[str] = "bilinear"
+    link: ClassVar[str] = "FactorizedBilinear"
+    search_space: ClassVar[dict[str, Any]] = LONGER | {"factors": (8, 16, 32, 64)}
+    candidates: ClassVar[tuple[Candidate, ...]] = (Candidate(most_likes=150_000),)
+
+
+@RANKERS.add("pairnet")
+@documented
+@dataclass(eq=False)
+class PairNetRanker(PairModelRanker):
+    """A pairwise network: products across history and item only, of order 2 to `degree`.
+
+    Parameters
+    ----------
+    degree : int from 2 to 6
+        Highest order of the products.
+
+    Examples
+    --------
+    >>> from recsys.datasets import planted_catalogue
+    >>> likes = planted_catalogue(40, 30, seed=1).interactions.matrix
+    >>> model = PairNetRanker(iterations=2).fit(likes, show_progress=False)
+    >>> model.recommend(0, likes[0], N=3).ids.shape
+    (3,)
+    """
+
+    factors: int = 12
+    regularization: float = 2e-5
+    neg_prop: int = 3
+    iterations: int = 20
+    random_state: int = 0
+    degree: int = 3
+
+    name: ClassVar[str] = "pairnet"
+    link: ClassVar[str] = "PairNet"
+    search_space: ClassVar[dict[str, Any]] = SEARCHED | {"degree": (2, 3)}
+
+    def _options(self) -> dict[str, Any]:
+        return {"degree": self.degree}
+
+
+@RANKERS.add("all-subsets")
+@documented
+@dataclass(eq=False)
+class AllSubsetsRanker(Embedded):
+    """The all-subsets model on history and item: Σ_s Π_j(1 + p_js a_j)·Π_i(1 + q_is b_i).
+
+    Parameters
+    ----------
+    loss : "logistic", "bpr" or "auc"
+        Of pairs of history and item alone, or of a liked one against one that is not.
+    learning_rate : float > 0
+        Of AdaGrad.
+
+    Examples
+    --------
+    >>> from recsys.datasets import planted_catalogue
+    >>> likes = planted_catalogue(40, 30, seed=1).interactions.matrix
+    >>> model = AllSubsetsRanker(iterations=2).fit(likes, show_progress=False)
+    >>> model.recommend(0, likes[0], N=3).ids.shape
+    (3,)
+    """
+
+    factors: int = 12
+    regularization: float = 1e-5
+    loss: str = "bpr"
+    neg_prop: int = 3
+    iterations: int = 6
+    learning_rate: float = 0.1
+    random_state: int = 0
+
+    name: ClassVar[str] = "all-subsets"
+    search_space: ClassVar[dict[str, Any]] = SEARCHED | {"loss": LOSSES}
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("loss", self.loss, LOSSES)
+        check_real("learning_rate", self.learning_rate, 0.0, open_low=True)
+
+    def _learn(self, liked: sp.csr_matrix) -> None:
+        found = self._training_pairs(liked)
+        if found is None:  # nothing but popularity can be learned
+            self.left_ = np.zeros((self._width(liked.shape[1]), 1))
+            counts = np.bincount(liked.indices, minlength=liked.shape[1])
+            self.item_vectors_ = np.ascontiguousarray(counts[:, None], dtype=np.float32)
+            return
+        from recsys.fm import AllSubsetsClassifier  # late: it imports scikit-learn
+
+        X = sp.hstack([found.A[found.pairs[:, 0]], found.B[found.pairs[:, 1]]], format="csr")
+        model = AllSubsetsClassifier(
+            n_components=self.factors, beta=self.regularization, loss=self.loss, solver="adagrad",
+            max_iter=self.iterations, tol=0.0, learning_rate=self.learning_rate,
+            random_state=self.random_state, batch_size=8,
+        ).fit(X, found.labels)  # fmt: skip
+        P, features = model.P_[0][0], found.A.shape[1]
+        self.left_ = np.ascontiguousarray(P[:features])
+        self.item_vectors_ = self._item_vectors(P[features:], found.B)
+
+    def _item_vectors(self, right: NDArray[np.float64], B: sp.csr_matrix) -> NDArray[np.float32]:
+        """Return the item side, evaluated on every item's features, (items, factors)."""
+        sides = [products(B, right[:, s]) for s in range(right.shape[1])]
+        return np.ascontiguousarray(np.array(sides).T, dtype=np.float32)
+
+    def _row_vectors(
+        self, rows: sp.csr_matrix, users: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float64]:
+        A = self._history_features(rows, users)
+        return np.array([products(A, self.left_[:, s]) for s in range(self.left_.shape[1])]).T
+
+    def _check_state(self) -> None:
+        if len(self.left_) != self._width(self.n_items_) or len(self.item_vectors_) != self.n_items_:
+            raise ValueError("left_ does not fit the features")
+
+
+def products(X: sp.csr_matrix, p: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return Π_j (1 + p_j x_j) of each row."""
+    terms = 1.0 + X.data * p[X.indices]
+    out = np.ones(X.shape[0])
+    full = np.flatnonzero(np.diff(X.indptr))
+    out[full] = np.multiply.reduceat(terms, X.indptr[full])
+    return out
+
+
+@RANKERS.add("pair-svm")
+@dataclass(eq=False)
+class PairSVMRanker(HistoryRanker):
+    """A squared-hinge SVM with the pairwise kernel of history and item, fitted to sampled pairs.
+
+    Its scores are bilinear, aᵀWb, without a bound on the rank of W: what each feature of a history adds
+    to each item is stored. The fit has the Gram matrices of half profiles and of items in memory.
+
+    Parameters
+    ----------
+    regularization : float > 0
+        1/C.
+    neg_prop : int ≥ 1
+        Items not liked that are drawn for each liked one.
+    iterations : int ≥ 1
+        Steps at most.
+    random_state : int ≥ 0
+
+    Examples
+    --------
+    >>> from recsys.datasets import planted_catalogue
+    >>> likes = planted_catalogue(40, 30, seed=1).interactions.matrix
+    >>> model = PairSVMRanker(iterations=5).fit(likes, show_progress=False)
+    >>> model.recommend(0, likes[0], N=3).ids.shape
+    (3,)
+    """
+
+    regularization: float = 10.0
+    neg_prop: int = 3
+    iterations: int = 50
+    random_state: int = 0
+
+    name: ClassVar[str] = "pair-svm"
+    search_space: ClassVar[dict[str, Any]] = {"regularization": ("log", 1.0, 100.0), "neg_prop": (1, 3)}
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_real("regularization", self.regularization, 0.0, open_low=True)
+
+    def _learn(self, liked: sp.csr_matrix) -> None:
+        from sklearn.exceptions import ConvergenceWarning  # late: it takes most of a second
+
+        from recsys.links import PairSVM
+
+        items = liked.shape[1]
+        width = self._width(items)
+        check_fits(
+            1.5 * width * items, f"the weights of {width:,} features of histories for {items:,} items",
+            "use bilinear, which has a rank",
+        )  # fmt: skip
+        found = self._training_pairs(liked)
+        if found is None:  # nothing but popularity can be learned
+            counts = np.bincount(liked.indices, minlength=items).astype(np.float32)
+            self.weights_ = np.tile(counts, (width, 1))
+            return
+        model = PairSVM(C=1.0 / self.regularization, max_iter=self.iterations)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # `iterations` says how long to go on
+            model.fit(*found)
+        self.weights_ = self._item_vectors(model, found.B)
+
+    def _item_vectors(self, model: Any, B: sp.csr_matrix) -> NDArray[np.float32]:
+        """Return what each feature of a history adds to every item, (features, items)."""
+        shape = (model.A_.shape[0], model.B_.shape[0])
+        dual = sp.csr_matrix((model.dual_coef_, model.pairs_), shape=shape)
+        W = model.A_.T @ (dual @ model.B_)
+        return np.ascontiguousarray((W @ B.T).toarray(), dtype=np.float32)
+
+    def _scores(self, rows: Rows, users: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
+        A = self._history_features(rows.matrix, users)
+        return weighted_rows(A, A.data, self.weights_)
+
+    def _explain(
+        self, rows: Rows, items: NDArray[np.int64], users: NDArray[np.int64] | None = None
+    ) -> list[Shares]:
+        return self._shared(rows, items, users)
+
+    def _feature_shares(self, A: sp.csr_matrix, item: int) -> NDArray[np.float64]:
+        return A.data * self.weights_[A.indices, item].astype(np.float64)
+
+    def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        return cosines(np.ascontiguousarray(self.weights_.T), ids)
+
+    def _check_state(self) -> None:
+        if self.weights_.shape != (self._width(self.n_items_), self.n_items_):
+            raise ValueError("weights_ does not fit the features")
+
+
+@RANKERS.add("random-features")
+@dataclass(eq=False)
+class RandomFeaturesRanker(Embedded):
+    """Ridge regression of every item on random features of the history.
+
+    Half profiles predict the other halves; the random features are those of the ANOVA kernel of order 2,
+    with the history itself as more features.
+
+    Parameters
+    ----------
+    n_components : int ≥ 1
+        Random features.
+    regularization : float > 0
+    random_state : int ≥ 0
+
+    Examples
+    --------
+    >>> from recsys.datasets import planted_catalogue
+    >>> likes = planted_catalogue(40, 30, seed=1).interactions.matrix
+    >>> model = RandomFeaturesRanker(n_components=16).fit(likes, show_progress=False)
+    >>> model.recommend(0, likes[0], N=3).ids.shape
+    (3,)
+    """
+
+    n_components: int = 512
+    regularization: float = 1.0
+    random_state: int = 0
+
+    name: ClassVar[str] = "random-features"
+    search_space: ClassVar[dict[str, Any]] = {
+        "n_components": (256, 512, 1024),
+        "regularization": ("log", 0.01, 100.0),
+    }
+
+    def _check_parameters(self) -> None:
+        check_integer("n_components", self.n_components, 1)
+        check_integer("random_state", self.random_state, 0)
+        check_real("regularization", self.regularization, 0.0, open_low=True)
+
+    def _learn(self, liked: sp.csr_matrix) -> None:
+        from recsys.random_features import RandomKernelMap  # late: it imports scikit-learn
+
+        rng = np.random.default_rng(self.random_state)
+        half, other, whose = self._halves(liked, rng)
+        if half.nnz == 0:  # no user has two items
+            half, other, whose = liked, liked, np.arange(liked.shape[0])
+        features = RandomKernelMap(
+            kernel="anova", degree=2, n_components=self.n_components, random_state=self.random_state
+        ).fit(self._history_features(half, whose))
+        self.projections_ = np.ascontiguousarray(features.bases_, dtype=np.float64)
+        Z = self._row_vectors(half, whose)
+        gram = Z.T @ Z
+        gram[np.diag_indices(len(gram))] += self.regularization
+        self.item_vectors_ = np.ascontiguousarray(
+            solve_symmetric(gram, np.asarray(other.T @ Z).T).T, dtype=np.float32
+        )
+
+    def _row_vectors(
+        self, rows: sp.csr_matrix, users: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float64]:
+        A = self._history_features(rows, users)
+        first = np.asarray(A @ self.projections_)
+        second = np.asarray(A.multiply(A) @ (self.projections_**2))
+        z = 0.5 * (first**2 - second) / np.sqrt(first.shape[1])
+        return np.hstack([z, first / np.sqrt(first.shape[1]), np.ones((len(z), 1))])
+
+    def _check_state(self) -> None:
+        if len(self.projections_) != self._width(self.n_items_):
+            raise ValueError("projections_ does not fit the features")

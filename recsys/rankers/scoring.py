@@ -1,0 +1,201 @@
+"""Scores and lists from matrices of items: sums of weighted rows, dense and sparse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from recsys._jit import borrowed, jit, over_rows
+from recsys.utils.topn import LOWEST, offer, put_in_order
+
+TILE = 128  # columns of a pass: 128 float32 × thousands of rows stay in the second-level cache
+WIDE = 1_024  # columns of a pass for few users, who share no rows
+FEW = 8
+TOGETHER = 32  # products added in the matrix' precision before they join a float64 sum
+
+
+def weighted_rows(
+    rows: sp.csr_matrix,
+    weights: NDArray[np.float64],
+    matrix: NDArray[np.floating],
+    offset: NDArray[np.float64] | None = None,
+    scale: NDArray[np.float64] | None = None,
+) -> NDArray[Any]:
+    """Return Σ_j weights[u,j]·matrix[j,:] − scale[u]·offset[:] for each row u, in the matrix' dtype.
+
+    `weights`, (nnz,), are aligned with rows.indices; the matrix is float32 or float64, in C order.
+    """
+    users, m = rows.shape[0], matrix.shape[1]
+    out = np.empty((users, m), dtype=matrix.dtype)
+    if _add_tiles.small(rows.nnz * m):
+        for u in range(users):
+            span = slice(rows.indptr[u], rows.indptr[u + 1])
+            sums = weights[span] @ matrix[rows.indices[span]].astype(np.float64)
+            out[u] = sums if offset is None or scale is None else sums - scale[u] * offset
+        return out
+    offset = np.zeros(m) if offset is None else offset
+    scale = np.zeros(users) if scale is None else scale
+    tile = TILE if users > FEW else WIDE
+    arrays = (rows.indptr, rows.indices.view(np.uint32), weights, matrix, offset, scale, tile, out)
+    if users:
+        over_rows(-(-m // tile), _add_tiles, *arrays)
+    return out
+
+
+def sparse_sums(
+    rows: sp.csr_matrix, weights: NDArray[np.float64], matrix: sp.csr_matrix
+) -> NDArray[np.float32]:
+    """Return Σ_i weights[u, i]·matrix[i, :] for each row u of a float32 CSR matrix, as float32."""
+    out = np.empty((rows.shape[0], matrix.shape[1]), dtype=np.float32)
+    arrays = (rows.indptr, rows.indices, weights, matrix.indptr, matrix.indices, matrix.data, out)
+    over_rows(rows.shape[0], _sparse_sums, *arrays)
+    return out
+
+
+def weighted_sums(
+    rows: sp.csr_matrix, weights: NDArray[np.float64], matrix: NDArray[np.float32] | sp.csr_matrix
+) -> NDArray[np.float32]:
+    """Return the same of a matrix in either form."""
+    sums = sparse_sums if sp.issparse(matrix) else weighted_rows
+    return sums(rows, weights, matrix)
+
+
+def best_sums(
+    rows: sp.csr_matrix,
+    weights: NDArray[np.float64],
+    matrix: sp.csr_matrix,
+    N: int,
+    skip_liked: bool,
+    mask: NDArray[np.uint8],
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Return the N best of `sparse_sums`, ties by index, padded with −1 and `LOWEST`.
+
+    Items that no liked one has a weight for tie at 0: they are not scored.
+    """
+    ids = np.full((rows.shape[0], N), -1, np.int32)
+    best = np.full((rows.shape[0], N), LOWEST, np.float32)
+    arrays = (
+        rows.indptr, rows.indices, weights, matrix.indptr, matrix.indices, matrix.data, skip_liked,
+        mask, ids, best,
+    )  # fmt: skip
+    over_rows(rows.shape[0], _best_sums, *arrays)
+    return ids, best
+
+
+def cosines(vectors: NDArray[np.float32], ids: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Return the cosines of some of the vectors with all, (ids, vectors); 0 with an empty one."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit = vectors / np.where(norms > 0, norms, 1.0)
+    return np.asarray(unit[ids] @ unit.T, dtype=np.float32)
+
+
+# ---- kernels
+
+
+@jit
+def _accumulate(acc, part, matrix, first, width, indices, weights, begin, end):
+    """acc[c] += Σ_p weights[p]·matrix[indices[p], first + c].
+
+    Eight products are added as a tree, and four such sums, in the matrix' precision before they join the
+    float64 sum. The rows are slices: written matrix[i, k] the loop is not vectorized.
+    """
+    p = begin
+    while p < end:
+        stop = min(p + TOGETHER, end)
+        part[:width] = 0.0
+        while p + 8 <= stop:
+            a = matrix[indices[p], first : first + width]
+            b = matrix[indices[p + 1], first : first + width]
+            d = matrix[indices[p + 2], first : first + width]
+            e = matrix[indices[p + 3], first : first + width]
+            f = matrix[indices[p + 4], first : first + width]
+            g = matrix[indices[p + 5], first : first + width]
+            h = matrix[indices[p + 6], first : first + width]
+            k = matrix[indices[p + 7], first : first + width]
+            w0, w1 = np.float32(weights[p]), np.float32(weights[p + 1])
+            w2, w3 = np.float32(weights[p + 2]), np.float32(weights[p + 3])
+            w4, w5 = np.float32(weights[p + 4]), np.float32(weights[p + 5])
+            w6, w7 = np.float32(weights[p + 6]), np.float32(weights[p + 7])
+            for c in range(width):
+                part[c] += ((w0 * a[c] + w1 * b[c]) + (w2 * d[c] + w3 * e[c])) + (
+                    (w4 * f[c] + w5 * g[c]) + (w6 * h[c] + w7 * k[c])
+                )
+            p += 8
+        while p < stop:
+            a, w0 = matrix[indices[p], first : first + width], np.float32(weights[p])
+            for c in range(width):
+                part[c] += w0 * a[c]
+            p += 1
+        for c in range(width):
+            acc[c] += part[c]
+
+
+@jit
+def _add_tiles(first_tile, stride, indptr, indices, weights, matrix, offset, scale, tile, out):
+    indices, weights, matrix = borrowed((indices, weights, matrix))
+    m = matrix.shape[1]
+    acc, part = np.empty(tile), np.empty(tile, dtype=matrix.dtype)
+    for first in range(first_tile * tile, m, stride * tile):
+        width = min(tile, m - first)
+        for u in range(len(out)):
+            acc[:] = 0.0
+            _accumulate(acc, part, matrix, first, width, indices, weights, indptr[u], indptr[u + 1])
+            for c in range(width):
+                out[u, first + c] = acc[c] - scale[u] * offset[first + c]
+
+
+@jit
+def _sparse_sums(first, stride, indptr, indices, weights, m_ptr, m_indices, m_data, out):
+    users, m = out.shape
+    acc = np.empty(m)
+    for u in range(first, users, stride):
+        acc[:] = 0.0
+        for p in range(indptr[u], indptr[u + 1]):
+            w = weights[p]
+            for k in range(m_ptr[indices[p]], m_ptr[indices[p] + 1]):
+                acc[m_indices[k]] += w * m_data[k]
+        for j in range(m):
+            out[u, j] = acc[j]
+
+
+@jit
+def _best_sums(
+    first, stride, indptr, indices, weights, m_ptr, m_indices, m_data, skip_liked, mask, ids, best
+):  # fmt: skip
+    ids, best = borrowed((ids, best))
+    m = len(mask)
+    acc, touched = np.empty(m), np.empty(m, dtype=np.int32)
+    seen, banned = np.zeros(m, dtype=np.uint8), np.zeros(m, dtype=np.uint8)
+    for u in range(first, len(ids), stride):
+        s, i = best[u], ids[u]
+        begin, end = indptr[u], indptr[u + 1]
+        count = size = np.int64(0)
+        for p in range(begin, end):
+            if skip_liked:
+                banned[indices[p]] = 1
+            w = weights[p]
+            for k in range(m_ptr[indices[p]], m_ptr[indices[p] + 1]):
+                j = m_indices[k]
+                if seen[j] == 0:
+                    seen[j], acc[j] = 1, 0.0
+                    touched[count] = j
+                    count += 1
+                acc[j] += w * m_data[k]
+        for k in range(count):
+            j = touched[k]
+            if banned[j] == 0 and mask[j] == 1:
+                size = offer(s, i, size, acc[j], j)
+        for j in range(m):  # the others, at 0
+            if size == len(s) and (s[0] > 0.0 or (s[0] == 0.0 and i[0] < j)):
+                break
+            if seen[j] == 0 and banned[j] == 0 and mask[j] == 1:
+                size = offer(s, i, size, 0.0, j)
+        put_in_order(s, i, size)
+        for k in range(count):
+            seen[touched[k]] = 0
+        if skip_liked:  # else rows may be of other things than lists are, and more of them
+            for p in range(begin, end):
+                banned[indices[p]] = 0
