@@ -11,6 +11,7 @@ sys.path.insert(0, str(HERE.parent))
 
 try:
     from app.navigation import menu
+    from app.views import recommend  # noqa: F401 - and with it the package and its libraries
 except ModuleNotFoundError as error:
     st.error(f"The package {error.name} is not installed. In the project's folder: pip install '.[app]'")
     st.stop()
@@ -26,7 +27,7 @@ button[kind^="primary"], button[kind^="primary"]:hover, span[data-tag] {
 
 @st.cache_resource(show_spinner=False)
 def freeze() -> None:
-    """Take what is imported out of the garbage collection that Streamlit runs after each redraw."""
+    """Exclude what is imported from the garbage collection that Streamlit runs after each redraw."""
     gc.collect()
     gc.freeze()
 

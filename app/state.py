@@ -121,7 +121,5 @@ def recommender(
             model.explain(user, item, changes=1)
         return model
 
-    fitted: Recommender = result(
-        page, ("model", catalog.key, spec), fit, f"Fitting {name}", meanwhile
-    )
+    fitted: Recommender = result(page, ("model", catalog.key, spec), fit, f"Fitting {name}", meanwhile)
     return fitted
