@@ -21,6 +21,9 @@ class OneDegree(Kernel):
 
     degree: int = 2
 
+    whole: ClassVar[bool] = True
+    tabulated: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         """Refuse a degree that is not an integer of at least 1."""
         self._keep_integer("degree")
@@ -37,15 +40,12 @@ class MonotoneConjunctiveKernel(OneDegree):
 
     On binary vectors this is the ANOVA kernel. A vector with fewer than `degree` ones is
     null. Binomials are kept as logarithms.
+    Source: Polato's thesis, (6.4).
 
     Parameters
     ----------
     degree : int ≥ 1
         Variables in a conjunction, at most n.
-
-    Notes
-    -----
-    Source: Polato's thesis, (6.4).
 
     Examples
     --------
@@ -56,8 +56,6 @@ class MonotoneConjunctiveKernel(OneDegree):
     """
 
     logarithmic: ClassVar[bool] = True
-    whole: ClassVar[bool] = True
-    tabulated: ClassVar[bool] = True
 
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
         """Return log C(s, degree)."""
@@ -75,15 +73,12 @@ class MonotoneDisjunctiveKernel(OneDegree):
     Computed as probabilities: with h(k) = 1 − C(n−k,d)/C(n,d), the share of disjunctions
     that k ones satisfy, κ/C(n,d) = h(a) − (h(a+b−s) − h(b)), which no degree overflows. A
     vector without ones is null.
+    Source: Polato's thesis, (6.7).
 
     Parameters
     ----------
     degree : int ≥ 1
         Variables in a disjunction, at most n.
-
-    Notes
-    -----
-    Source: Polato's thesis, (6.7).
 
     Examples
     --------
@@ -92,9 +87,6 @@ class MonotoneDisjunctiveKernel(OneDegree):
     array([[6., 5.],
            [5., 5.]])
     """
-
-    whole: ClassVar[bool] = True
-    tabulated: ClassVar[bool] = True
 
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[Any]:
         """Return the share of disjunctions that both satisfy; of degree 1, s."""
@@ -185,14 +177,12 @@ class LiteralKernel(Kernel):
 class ConjunctiveKernel(OneDegree):
     """C: how many conjunctions of `degree` literals hold in both vectors. No vector is null.
 
+    Source: Polato's thesis, (6.11).
+
     Parameters
     ----------
     degree : int ≥ 1
         Literals in a conjunction, at most n.
-
-    Notes
-    -----
-    Source: Polato's thesis, (6.11).
 
     Examples
     --------
@@ -203,8 +193,6 @@ class ConjunctiveKernel(OneDegree):
     """
 
     logarithmic: ClassVar[bool] = True
-    whole: ClassVar[bool] = True
-    tabulated: ClassVar[bool] = True
     saturates: ClassVar[bool] = True
 
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
@@ -220,14 +208,12 @@ class ConjunctiveKernel(OneDegree):
 class DisjunctiveKernel(OneDegree):
     """D: how many disjunctions of `degree` literals hold in both vectors. No vector is null.
 
+    Source: Polato's thesis, (6.12); the line in 6.5.4 has its sign and index wrong.
+
     Parameters
     ----------
     degree : int ≥ 1
         Literals in a disjunction, at most n.
-
-    Notes
-    -----
-    Source: Polato's thesis, (6.12); the line in 6.5.4 has its sign and index wrong.
 
     Examples
     --------
@@ -237,8 +223,6 @@ class DisjunctiveKernel(OneDegree):
            [15., 18.]])
     """
 
-    whole: ClassVar[bool] = True
-    tabulated: ClassVar[bool] = True
     saturates: ClassVar[bool] = True
 
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
@@ -310,12 +294,6 @@ def degree_path(name: str, X: ArrayLike, up_to: int) -> Iterator[tuple[int, NDAr
         An entry above 0 counts as 1.
     up_to : int
         From 1 to n.
-
-    Examples
-    --------
-    >>> from recsys.kernels import degree_path
-    >>> [(d, float(K[0, 1])) for d, K in degree_path("mc", [[1, 1, 1], [1, 1, 0]], 3)]
-    [(1, 2.0), (2, 1.0), (3, 0.0)]
     """
     check_choice("name", name, ("mc", "md", "c", "d"))
     n, dot, size, _ = overlaps(X, None)

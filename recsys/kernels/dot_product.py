@@ -42,15 +42,13 @@ class LinearKernel(Kernel):
 class PolynomialKernel(Kernel):
     """(alpha·⟨x, z⟩ + coef)^degree. With coef > 0 no vector is null.
 
+    Source: Polato's thesis, Table 4.1.
+
     Parameters
     ----------
     degree : int ≥ 1
     coef : float ≥ 0
     alpha : float > 0
-
-    Notes
-    -----
-    Source: Polato's thesis, Table 4.1.
 
     Examples
     --------

@@ -30,24 +30,14 @@ class Program(NamedTuple):
 def spectral_ratio(K: ArrayLike, standardized: bool = False) -> float:
     """Return ‖K‖_T / ‖K‖_F, from 1 (constant matrix) to √n (identity); or scaled to 0…1.
 
+    Source: Polato's thesis, 4.6.
+
     Parameters
     ----------
     K : (n, n) float
         Positive semi-definite.
     standardized : bool
         (C − 1) / (√n − 1), 0 for one row.
-
-    Notes
-    -----
-    Source: Polato's thesis, 4.6.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from recsys.kernels import LinearKernel, MonotoneConjunctiveKernel, spectral_ratio
-    >>> X = [[1, 1, 1], [1, 1, 0], [0, 1, 1]]
-    >>> round(spectral_ratio(LinearKernel()(X, normalize=True)), 3)
-    1.208
     """
     G = _square(K)
     norm = float(np.linalg.norm(G))
@@ -64,21 +54,13 @@ def margin(K: ArrayLike, y: ArrayLike) -> float:
 
     ρ² = min γᵀ Y K Y γ with weights γ ≥ 0 that sum to 1 in each class.
 
+    Source: Polato's thesis, (4.14).
+
     Parameters
     ----------
     K : (n, n) float
     y : (n,)
         Two distinct values.
-
-    Notes
-    -----
-    Source: Polato's thesis, (4.14).
-
-    Examples
-    --------
-    >>> from recsys.kernels import LinearKernel, margin
-    >>> round(margin(LinearKernel()([[1, 0], [0, 1]]), [0, 1]), 3)
-    1.414
     """
     return float(np.sqrt(max(margin_program(K, y).squared, 0.0)))
 
@@ -88,19 +70,11 @@ def radius(K: ArrayLike) -> float:
 
     R² = max αᵀ diag(K) − αᵀ K α with weights α ≥ 0 that sum to 1.
 
+    Source: Polato's thesis, 4.5, with α ≥ 0.
+
     Parameters
     ----------
     K : (n, n) float
-
-    Notes
-    -----
-    Source: Polato's thesis, 4.5, with α ≥ 0.
-
-    Examples
-    --------
-    >>> from recsys.kernels import LinearKernel, radius
-    >>> round(radius(LinearKernel()([[1, 0], [0, 1]])), 3)
-    0.707
     """
     return float(np.sqrt(max(radius_program(K).squared, 0.0)))
 
@@ -111,19 +85,11 @@ def approximate_radius(K: ArrayLike) -> float:
     R̃² = tr(K)/n − mean(K), of a normalised kernel 1 − mean(K): what equal weights give in the radius'
     program, with no program to solve.
 
+    Source: Polato's thesis, 4.6.
+
     Parameters
     ----------
     K : (n, n) float
-
-    Notes
-    -----
-    Source: Polato's thesis, 4.6.
-
-    Examples
-    --------
-    >>> from recsys.kernels import LinearKernel, approximate_radius
-    >>> round(approximate_radius(LinearKernel()([[1, 0], [0, 1]])), 3)
-    0.707
     """
     G = _square(K)
     return float(np.sqrt(max(np.trace(G) / len(G) - G.mean(), 0.0)))
@@ -163,24 +129,14 @@ def more_general(K1: ArrayLike, K2: ArrayLike, tol: float = 1e-9) -> bool:
 
     By Lemma 6.1 the spectral ratio of K1 is then at most that of K2.
 
+    Source: Polato's thesis, 6.7.
+
     Parameters
     ----------
     K1, K2 : (n, n) float
         Gram matrices of the same vectors.
     tol : float
         Rounding to forgive.
-
-    Notes
-    -----
-    Source: Polato's thesis, 6.7.
-
-    Examples
-    --------
-    >>> from recsys.kernels import LinearKernel, MonotoneConjunctiveKernel, more_general
-    >>> X = [[1, 1, 1], [1, 1, 0], [0, 1, 1]]
-    >>> general, special = LinearKernel(), MonotoneConjunctiveKernel(degree=2)
-    >>> more_general(general(X, normalize=True), special(X, normalize=True))
-    True
     """
     A, B = normalized(K1), normalized(K2)
     if A.shape != B.shape:
@@ -189,15 +145,7 @@ def more_general(K1: ArrayLike, K2: ArrayLike, tol: float = 1e-9) -> bool:
 
 
 def normalized(K: ArrayLike) -> NDArray[np.float64]:
-    """Return K scaled to unit diagonal; a null row gets 1 there and 0 elsewhere.
-
-    Examples
-    --------
-    >>> from recsys.kernels import normalized
-    >>> normalized([[4.0, 2.0], [2.0, 4.0]])
-    array([[1. , 0.5],
-           [0.5, 1. ]])
-    """
+    """Return K scaled to unit diagonal; a null row gets 1 there and 0 elsewhere."""
     G = _square(K)
     own = np.sqrt(np.maximum(np.diag(G), 0.0))
     with np.errstate(divide="ignore"):

@@ -48,6 +48,7 @@ class MonotoneDNFKernel(_NormalForm):
     """mDNF(d, c): how many disjunctions of d conjunctions of c variables hold in both vectors.
 
     A vector with fewer than c ones is null.
+    Source: Polato's thesis, (6.14).
 
     Parameters
     ----------
@@ -55,10 +56,6 @@ class MonotoneDNFKernel(_NormalForm):
         Conjunctions in a formula.
     c : int ≥ 1
         Variables in a conjunction, at most n.
-
-    Notes
-    -----
-    Source: Polato's thesis, (6.14).
 
     Examples
     --------
@@ -93,6 +90,7 @@ class DNFKernel(_NormalForm):
     """DNF(d, c): how many disjunctions of d conjunctions of c literals hold in both vectors.
 
     No vector is null.
+    Source: Polato's thesis, (6.16).
 
     Parameters
     ----------
@@ -100,10 +98,6 @@ class DNFKernel(_NormalForm):
         Conjunctions in a formula.
     c : int ≥ 1
         Literals in a conjunction, at most n.
-
-    Notes
-    -----
-    Source: Polato's thesis, (6.16).
 
     Examples
     --------
@@ -140,6 +134,7 @@ class MonotoneCNFKernel(_NormalForm):
     """mCNF(c, d): how many conjunctions of c disjunctions of d variables hold in both vectors.
 
     A vector that satisfies fewer than c disjunctions is null.
+    Source: Polato's thesis, (6.18).
 
     Parameters
     ----------
@@ -147,10 +142,6 @@ class MonotoneCNFKernel(_NormalForm):
         Variables in a disjunction, at most n.
     c : int ≥ 1
         Disjunctions in a formula.
-
-    Notes
-    -----
-    Source: Polato's thesis, (6.18).
 
     Examples
     --------
@@ -182,16 +173,14 @@ class MonotoneCNFKernel(_NormalForm):
 class CNFKernel(_NormalForm):
     """CNF(c, d): how many conjunctions of c disjunctions of d literals hold in both vectors.
 
+    Source: Polato's thesis, (6.20).
+
     Parameters
     ----------
     d : int ≥ 1
         Literals in a disjunction, at most n.
     c : int ≥ 1
         Disjunctions in a formula.
-
-    Notes
-    -----
-    Source: Polato's thesis, (6.20).
 
     Examples
     --------
@@ -223,6 +212,7 @@ class MonotoneDNFSumKernel(_NormalForm):
     """κ*: how many disjunctions of up to d conjunctions of up to c variables hold in both vectors.
 
     A vector without ones is null.
+    Source: Polato's thesis, 7.2.1.
 
     Parameters
     ----------
@@ -230,10 +220,6 @@ class MonotoneDNFSumKernel(_NormalForm):
         Most conjunctions in a formula.
     c : int ≥ 1
         Most variables in a conjunction, at most n.
-
-    Notes
-    -----
-    Source: Polato's thesis, 7.2.1.
 
     Examples
     --------

@@ -20,14 +20,12 @@ from recsys.utils.validation import check_integer, check_real
 class MonotoneConjunctiveSumKernel(OneDegree):
     """Σ mC of degrees 1…degree. A vector without ones is null.
 
+    Source: Polato's thesis, 7.2.1; with degree = n it is Sadohara's mDNF kernel (4.23).
+
     Parameters
     ----------
     degree : int ≥ 1
         Most variables in a conjunction, at most n.
-
-    Notes
-    -----
-    Source: Polato's thesis, 7.2.1; with degree = n it is Sadohara's mDNF kernel (4.23).
 
     Examples
     --------
@@ -38,8 +36,6 @@ class MonotoneConjunctiveSumKernel(OneDegree):
     """
 
     logarithmic: ClassVar[bool] = True
-    whole: ClassVar[bool] = True
-    tabulated: ClassVar[bool] = True
 
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
         """Return log Σ C(s, c)."""
@@ -55,9 +51,6 @@ class AllSubsetsKernel(Kernel):
     """2^⟨x,z⟩: how many sets of variables, the empty one included, are true in both vectors.
 
     No vector is null.
-
-    Notes
-    -----
     Source: Polato's thesis, (4.28).
 
     Examples
@@ -117,6 +110,7 @@ class SadoharaMonotoneDNFKernel(_Sadohara):
     """Conjunctions of up to `arity` variables true in both vectors, each worth sigma^size.
 
     A vector without ones is null.
+    Source: Polato's thesis, (4.23), (4.25) and (4.27), which combine.
 
     Parameters
     ----------
@@ -124,10 +118,6 @@ class SadoharaMonotoneDNFKernel(_Sadohara):
         Most variables in a conjunction, at most n; all when not given.
     sigma : float > 0
         Below 1 short conjunctions count more, above 1 long ones.
-
-    Notes
-    -----
-    Source: Polato's thesis, (4.23), (4.25) and (4.27), which combine.
 
     Examples
     --------
@@ -151,6 +141,8 @@ class SadoharaDNFKernel(_Sadohara):
     """Conjunctions of up to `arity` literals true in both vectors, each worth sigma^size.
 
     No vector is null.
+    Source: Polato's thesis, (4.22), (4.24) and (4.26), whose factor is σxz + σ(1−x)(1−z) + 1;
+    they combine.
 
     Parameters
     ----------
@@ -158,11 +150,6 @@ class SadoharaDNFKernel(_Sadohara):
         Most literals in a conjunction, at most n; all when not given.
     sigma : float > 0
         Below 1 short conjunctions count more, above 1 long ones.
-
-    Notes
-    -----
-    Source: Polato's thesis, (4.22), (4.24) and (4.26), whose factor is
-    σxz + σ(1−x)(1−z) + 1; they combine.
 
     Examples
     --------
