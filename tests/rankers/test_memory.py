@@ -1,11 +1,8 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from recsys import InputError, make_ranker
-from recsys.kernels.gram.counts import cooccurrence, pair_lengths
 from recsys.utils.memory import check_fits, check_memory, parse_memory, size_text
 
 pytestmark = pytest.mark.thorough
@@ -15,19 +12,6 @@ def data(seed, users=12, items=9, density=0.25):
     rng = np.random.default_rng(seed)
     R = (rng.random((users, items)) < density * rng.random(items) * 2).astype(np.float32)
     return sp.csr_matrix(R)
-
-
-@given(st.integers(0, 10_000))
-@settings(max_examples=30, deadline=None)
-def test_cooccurrence_sums_votes(seed):
-    R = data(seed)
-    votes = np.random.default_rng(seed).random(12)
-    dense = R.toarray()
-    np.testing.assert_allclose(
-        cooccurrence(R, votes).toarray(), dense.T @ (votes[:, None] * dense), rtol=1e-6
-    )
-    np.testing.assert_allclose(cooccurrence(R).toarray(), dense.T @ dense)
-    assert pair_lengths(R).tolist() == (dense.T @ dense > 0).sum(axis=1).tolist()
 
 
 @pytest.mark.parametrize(
