@@ -260,6 +260,18 @@ class Ranker:
 
     # Parameters
 
+    def __sklearn_tags__(self) -> Any:
+        # scikit-learn asks for tags before a search fits, and counts an error of a scorer as NaN: what
+        # cannot rank the users of a test fold is refused here.
+        if "fold-in" not in self.capabilities:
+            raise CapabilityError(
+                f"{self.name} cannot rank users it was not fitted on, which cross-validation by "
+                "scikit-learn asks for: use recsys.evaluate or recsys.tuning"
+            )
+        from sklearn.base import BaseEstimator  # late: it takes half a second
+
+        return BaseEstimator().__sklearn_tags__()
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; `deep` is scikit-learn's, and changes nothing."""
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
