@@ -148,9 +148,11 @@ def training_part(data: Interactions, protocol: str, seed: int) -> Interactions:
     train = next(iter(split(data, protocol, seed=seed))).train.tocoo()
     wanted = train.row.astype(np.int64) * data.n_items + train.col
     keep = np.isin(np.asarray(data.users, dtype=np.int64) * data.n_items + data.items, wanted)
-    columns = {name: getattr(data, name) for name in ("users", "items", "rating", "time", "weight")}
-    kept = {name: None if column is None else column[keep] for name, column in columns.items()}
-    return replace(data, held_out=None, **kept)
+    columns: dict[str, Any] = {}
+    for name in ("users", "items", "rating", "time", "weight"):
+        column = getattr(data, name)
+        columns[name] = None if column is None else column[keep]
+    return replace(data, held_out=None, **columns)
 
 
 def _study(name: str, storage: str | Path | None) -> Any:
@@ -161,12 +163,13 @@ def _study(name: str, storage: str | Path | None) -> Any:
         raise InputError(f"tuning needs Optuna: {install_hint('tune')}") from error
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
+        kept: Any = storage
         if storage is not None and "://" not in str(storage):
             from optuna.storages.journal import JournalFileBackend
 
-            storage = optuna.storages.JournalStorage(JournalFileBackend(str(Path(storage).absolute())))
+            kept = optuna.storages.JournalStorage(JournalFileBackend(str(Path(storage).absolute())))
         return optuna.create_study(
-            study_name=name, storage=storage, load_if_exists=True, direction="maximize"
+            study_name=name, storage=kept, load_if_exists=True, direction="maximize"
         )
     except Exception as error:  # whatever a driver, or a file that is no study, gives
         raise InputError(f"the study cannot be opened: {error}") from error

@@ -368,7 +368,7 @@ def temporal(
     data: Interactions, folds: int, rng: np.random.Generator, fraction: float | None = None
 ) -> Iterator[Fold]:
     """Test the last fraction of all interactions, a fifth by default."""
-    times = np.sort(data.time)
+    times = np.sort(np.asarray(data.time))
     tested = len(times) // 5 if fraction is None else round(len(times) * fraction)
     return _windows(data, "temporal", times, times[len(times) - tested :][:1])
 
@@ -383,7 +383,7 @@ def temporal(
 )
 def rolling(data: Interactions, folds: int, rng: np.random.Generator) -> Iterator[Fold]:
     """Test the last tenths: as many interactions a window, however busy its days were."""
-    times = np.sort(data.time)
+    times = np.sort(np.asarray(data.time))
     tenth = len(times) // 10
     starts = [len(times) - window * tenth for window in range(1, folds + 1) if tenth]
     return _windows(data, "rolling", times, times[starts])

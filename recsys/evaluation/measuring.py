@@ -57,7 +57,7 @@ def measure(
         fit_seconds = time.perf_counter() - start - compiled.seconds
     score_seconds, compile_seconds, peak_mb = 0.0, compiled.seconds, _resident_mb()
     rankings = [one for one in parsed if isinstance(one[0], RankingMetric)]
-    lists = [one for one in parsed if isinstance(one[0], ListMetric)]
+    lists = [(metric, k, name) for metric, k, name in parsed if isinstance(metric, ListMetric)]
     depth = min(items, max([keep, *(k for _, k, _ in lists)]))
     ids = np.full((len(fold.users), depth), -1, dtype=np.int32)
     best = np.full(ids.shape, LOWEST, dtype=np.float32)

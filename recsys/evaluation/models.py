@@ -108,7 +108,7 @@ def _default_label(model: Any) -> str:
     name = getattr(model, "name", None)
     if not isinstance(name, str) or not dataclasses.is_dataclass(model):
         return type(model).__name__
-    default = type(model)()
+    default: Any = type(model)()  # type: ignore[misc]
     values = {field.name: getattr(model, field.name) for field in dataclasses.fields(model)}
     plain = (bool, int, float, str, dict, type(None))
     if not all(isinstance(value, plain) for value in values.values()):

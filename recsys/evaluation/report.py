@@ -185,7 +185,7 @@ class Report:
         """Return the long table: a row a model, fold, user and metric, with the columns of `rows`."""
         parts = [
             self.rows.assign(model=model, metric=metric, value=self.values[model, metric].to_numpy())
-            for model, metric in self.values
+            for model, metric in self._columns
         ]
         return pd.concat(parts, ignore_index=True)
 
@@ -225,13 +225,17 @@ class Report:
                     "high": high[model, metric],
                     "users": int(values[model, metric].notna().sum()),
                 }
-                for model, metric in self.values
+                for model, metric in self._columns
                 if metric not in self.per_fold
             ]
         return pd.DataFrame(out)
 
+    @property
+    def _columns(self) -> list[tuple[str, str]]:
+        return [(r.model, name) for r in self.results for name in self.definitions]
+
     def _intervals(self, values: Any, users: Any, folds: Any) -> tuple[Intervals, Intervals]:
-        keys = list(self.values)
+        keys = self._columns
         columns = [place for place, (_, metric) in enumerate(keys) if metric not in self.per_fold]
         ends = np.full((2, len(keys)), np.nan)
         ends[:, columns] = mean_intervals(values[:, columns], users, folds, self.seed)

@@ -10,6 +10,7 @@ import copy
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from contextvars import copy_context
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
@@ -311,18 +312,20 @@ class _Job:
             with listening(listener), within(text, done, self.total, part):
                 return _measured(task)
 
-        for k, n, found in run_tasks(here if jobs == 1 else _measured, tasks(), jobs):
-            done = min(float(self.total), done + share * self.seconds[k])
-            label = self.named[k].label
-            if jobs > 1:
-                listener(f"{label}, fold {n + 1}", done, self.total)
-            if isinstance(found, Dropped):
-                self.failed.setdefault(label, found)
-                self.measured.pop(k, None)
-            elif found is not None and label not in self.failed:
-                self.measured[k][n] = found
-                if on_result is not None and len(self.measured[k]) == len(self.folds):
-                    on_result(self.result(k, range(len(self.folds))))
+        results = run_tasks(here if jobs == 1 else _measured, tasks(), jobs)
+        with closing(results):  # also where a listener stops it
+            for k, n, found in results:
+                done = min(float(self.total), done + share * self.seconds[k])
+                label = self.named[k].label
+                if jobs > 1:
+                    listener(f"{label}, fold {n + 1}", done, self.total)
+                if isinstance(found, Dropped):
+                    self.failed.setdefault(label, found)
+                    self.measured.pop(k, None)
+                elif found is not None and label not in self.failed:
+                    self.measured[k][n] = found
+                    if on_result is not None and len(self.measured[k]) == len(self.folds):
+                        on_result(self.result(k, range(len(self.folds))))
 
     def _jobs(self, n_jobs: int | None) -> int:
         if n_jobs is None:

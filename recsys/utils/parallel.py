@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -38,7 +38,7 @@ def picklable(value: Any) -> bool:
 
 def run_tasks(
     task: Callable[[Unit], Result], units: Iterable[Unit], n_jobs: int = 1
-) -> Iterator[Result]:
+) -> Generator[Result]:
     """Yield task(unit) of each unit: in order in this process, else as soon as each is done.
 
     With several jobs the units begin in their order, each in a process of joblib's backend (loky, or
