@@ -229,7 +229,7 @@ class MarginRanker(KernelRanker):
         for u in np.flatnonzero((lengths > 0) & (~together | (residuals > TOLERANCE))):
             span = slice(rows.indptr[u], rows.indptr[u + 1])
             items, n = rows.indices[span], lengths[u]
-            long = n > LONG
+            long = n > (min(LONG, 2 * WORKING_SET) if isinstance(gram, CountedGram) else LONG)
             K = None if long else gram.block(items)
             if not exact:
                 q = self.row_sums_[items] / m
