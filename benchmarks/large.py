@@ -23,10 +23,10 @@ import scipy.sparse as sp
 from benchmarks.lab.common import figure, write_csv, write_png
 from benchmarks.lab.long_tail import long_tail
 from recsys import InputError, make_ranker
-from recsys.datasets.synthetic import planted_catalogue
 from recsys.evaluation import metrics as M
 from recsys.kernels import item_gram, make_kernel
 from recsys.kernels.item_gram import number_of_pairs, sparse_counts
+from tests.synthetic import planted_catalogue
 
 SIZES = (  # users, items, interactions
     (4_000, 10_000, 60_000), (8_000, 20_000, 120_000), (20_000, 50_000, 300_000),

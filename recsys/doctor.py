@@ -12,7 +12,8 @@ from threadpoolctl import threadpool_info
 
 from recsys import __version__
 from recsys._jit import cache_dir, compiled_at_once, compiling, processors
-from recsys.datasets import planted_catalogue
+from recsys.data.interactions import subset
+from recsys.datasets import load_dataset
 from recsys.evaluation import evaluate
 from recsys.rankers import list_rankers
 from recsys.rankers.registry import ranker_of
@@ -53,13 +54,14 @@ def findings() -> list[tuple[str, str]]:
 
 
 def compile_models(models: Sequence[str] | None = None) -> Iterator[tuple[str, int, float]]:
-    """Compile what models need to fit, to list and to be evaluated, on a small generated catalogue.
+    """Compile what models need to fit, to list and to be evaluated, on a part of the sample.
 
     Models are specifications such as "cf-komd:kernel=mc,degree=2", all rankers when not given. Yields
     each with the number of functions that were compiled, and not found on disk, and the seconds it took.
     """
     made = {spec: ranker_of(spec) for spec in models or list_rankers()}
-    data = planted_catalogue(60, 40, seed=0).interactions
+    sample = load_dataset("sample")
+    data = subset(sample, sample.users < 60, "low", "60 users")
     with compiled_at_once():
         for spec, ranker in made.items():
             with compiling() as work:

@@ -8,7 +8,8 @@ import scipy.sparse as sp
 from hypothesis import Phase, settings
 
 from recsys._jit import compile_at_once
-from recsys.datasets import load_dataset, planted_catalogue
+from recsys.datasets import load_dataset
+from tests.synthetic import planted_catalogue
 
 # For runs that only ask whether a test fails (tests/mutants): an example is not made smaller.
 settings.register_profile("first-failure", phases=[Phase.explicit, Phase.generate])

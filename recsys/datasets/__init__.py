@@ -1,10 +1,9 @@
-"""The named datasets: interactions, categorical tables, graphs, and seeded synthetic catalogues."""
+"""The named datasets: interactions, categorical tables and graphs."""
 
 from recsys.datasets.base import list_datasets, load_dataset
 from recsys.datasets.categorical import list_tables, load_table
 from recsys.datasets.graphs import list_graphs, load_graph
 from recsys.datasets.linked_tables import graph_of, read_graph
-from recsys.datasets.synthetic import planted_catalogue
 
 __all__ = [
     "graph_of",
@@ -14,6 +13,5 @@ __all__ = [
     "load_dataset",
     "load_graph",
     "load_table",
-    "planted_catalogue",
     "read_graph",
 ]

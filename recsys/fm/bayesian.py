@@ -22,7 +22,6 @@ from recsys.fm.blocks import Block, find_blocks, given_blocks
 from recsys.fm.gibbs import Sampler
 from recsys.fm.objective import Model
 from recsys.multilinear.forms import ANOVA, Form
-from recsys.utils.docstrings import documented
 from recsys.utils.features import checked_rows
 from recsys.utils.memory import check_fits
 from recsys.utils.progress import report
@@ -189,10 +188,11 @@ class BayesianFactorizationMachine(BaseEstimator):
         return tags
 
 
-@documented
 @dataclass(eq=False, repr=False)
 class BayesianFactorizationMachineRegressor(RegressorMixin, BayesianFactorizationMachine):
     """A Bayesian factorization machine for regression: means and intervals over draws.
+
+    Other parameters: as of `BayesianFactorizationMachine`.
 
     Examples
     --------
@@ -307,10 +307,11 @@ def _quantile(
     return 0.5 * (low + high)
 
 
-@documented
 @dataclass(eq=False, repr=False)
 class BayesianFactorizationMachineClassifier(TwoClassMixin, BayesianFactorizationMachine):
     """A Bayesian factorization machine for two classes: probit regression, averaged over draws.
+
+    Other parameters: as of `BayesianFactorizationMachine`.
 
     Examples
     --------

@@ -16,7 +16,6 @@ from recsys.fm.objective import Model
 from recsys.fm.order_weights import check_theta, weights_of_ones
 from recsys.fm.selection import Interpretation
 from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, POWER, PRODUCT, Form
-from recsys.utils.docstrings import documented
 from recsys.utils.validation import check_choice, check_integer
 
 __all__ = [
@@ -137,12 +136,13 @@ class _FactorizationMachine(Interpretation):
         return weights_of_ones(self.P_[0][0][-ones:], m) * self.component_weights_[0]
 
 
-@documented
 @dataclass(eq=False, repr=False)
 class FactorizationMachineRegressor(_FactorizationMachine, Regressor):
     """A factorization machine of any order for regression.
 
     ŷ = b + ⟨w, x⟩ + Σ_m Σ_s A^m(p_s, x), with a matrix of its own for each order ("explicit").
+
+    Other parameters: as of `_FactorizationMachine` and `FactorMachine`.
 
     Notes
     -----
@@ -162,10 +162,11 @@ class FactorizationMachineRegressor(_FactorizationMachine, Regressor):
     """
 
 
-@documented
 @dataclass(eq=False, repr=False)
 class FactorizationMachineClassifier(_FactorizationMachine, Classifier):
     """A factorization machine of any order for two classes.
+
+    Other parameters: as of `_FactorizationMachine` and `FactorMachine`.
 
     Examples
     --------
@@ -188,12 +189,13 @@ class _Subsets:
         return [Form(ALL_SUBSETS, 1, 1)]
 
 
-@documented
 @dataclass(eq=False, repr=False)
 class AllSubsetsRegressor(_Subsets, Regressor):
     """The all-subsets model for regression: ŷ = b + ⟨w, x⟩ + Σ_s λ_s Π_j (1 + p_js x_j).
 
     λ is 1, or −1 by `fit_signs`, or learned by `fit_component_weights`.
+
+    Other parameters: as of `FactorMachine`.
 
     Examples
     --------
@@ -209,10 +211,11 @@ class AllSubsetsRegressor(_Subsets, Regressor):
     fit_linear: bool = False
 
 
-@documented
 @dataclass(eq=False, repr=False)
 class AllSubsetsClassifier(_Subsets, Classifier):
     """The all-subsets model for two classes.
+
+    Other parameters: as of `FactorMachine`.
 
     Examples
     --------
@@ -264,12 +267,13 @@ class _Network:
         return [Form(POWER, self.degree, 1)]
 
 
-@documented
 @dataclass(eq=False, repr=False)
 class PolynomialNetworkRegressor(_Network, Regressor):
     """A polynomial network for regression.
 
     ŷ = b + ⟨w, x⟩ + Σ_s Π_t ⟨u_ts, x⟩, t = 1…m, in its lifted form, or b + ⟨w, x⟩ + Σ_s ⟨p_s, x⟩^m.
+
+    Other parameters: as of `_Network` and `FactorMachine`.
 
     Notes
     -----
@@ -296,10 +300,11 @@ class PolynomialNetworkRegressor(_Network, Regressor):
     init_scale: float = 0.1
 
 
-@documented
 @dataclass(eq=False, repr=False)
 class PolynomialNetworkClassifier(_Network, Classifier):
     """A polynomial network for two classes.
+
+    Other parameters: as of `_Network` and `FactorMachine`.
 
     Examples
     --------

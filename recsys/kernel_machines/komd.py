@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 from recsys.errors import InputError
 from recsys.kernel_machines._gram_bank import resolve
 from recsys.kernels.expressiveness import margin_program
-from recsys.utils.docstrings import documented
 from recsys.utils.features import checked_rows
 from recsys.utils.two_classes import TwoClassMixin, two_classes
 from recsys.utils.validation import check_real
@@ -77,7 +76,6 @@ class KernelMachine(TwoClassMixin, BaseEstimator):
         return tags
 
 
-@documented
 @dataclass(eq=False, repr=False)
 class KOMD(KernelMachine):
     """Kernel optimisation of the margin distribution, for two classes.
@@ -89,6 +87,8 @@ class KOMD(KernelMachine):
     ----------
     regularization : float in 0…1
         λ.
+
+    Other parameters: as of `KernelMachine`.
 
     Attributes
     ----------

@@ -21,7 +21,6 @@ from recsys.kernel_machines._gram_bank import Bank, resolve
 from recsys.kernel_machines.selection import SOLVER_TOLERANCE, floor, ratio_of, separation
 from recsys.kernels import make_kernel
 from recsys.kernels.expressiveness import margin_program, radius_program
-from recsys.utils.docstrings import documented
 from recsys.utils.features import checked_rows
 from recsys.utils.two_classes import TwoClassMixin, two_classes
 from recsys.utils.validation import check_integer, check_real
@@ -162,10 +161,11 @@ class _Combination(TwoClassMixin, BaseEstimator):
         self._codes = (y == self.classes_[1]).astype(np.int64)
 
 
-@documented
 @dataclass(eq=False, repr=False)
 class AverageMKL(_Combination):
     """The mean of the kernels: the baseline that is hard to beat.
+
+    Other parameters: as of `_Combination`.
 
     Examples
     --------
@@ -181,7 +181,6 @@ class AverageMKL(_Combination):
         return np.full(len(bank), 1.0 / len(bank))
 
 
-@documented
 @dataclass(eq=False, repr=False)
 class EasyMKL(_Combination):
     """EasyMKL: weights proportional to each kernel's part in the margin of their sum.
@@ -193,6 +192,8 @@ class EasyMKL(_Combination):
     ----------
     regularization : float in 0…1
         λ of the machine on the sum.
+
+    Other parameters: as of `_Combination`.
 
     Notes
     -----
@@ -301,7 +302,6 @@ class _Descent(_Combination):
         return mu, ratios
 
 
-@documented
 @dataclass(eq=False, repr=False)
 class GRAM(_Descent):
     """GRAM: gradient descent on the exact radius-margin ratio R²/ρ² of the combination.
@@ -313,6 +313,8 @@ class GRAM(_Descent):
     ----------
     tol : float > 0
         Stop when three steps in a row lower the ratio by less than this share of it.
+
+    Other parameters: as of `_Descent`.
 
     Attributes
     ----------
@@ -359,7 +361,6 @@ class GRAM(_Descent):
         return mu
 
 
-@documented
 @dataclass(eq=False, repr=False)
 class RMKL(_Descent):
     """R-MKL: the soft-margin L2-SVM with the radius in its penalty, minimised over the weights.
@@ -374,6 +375,8 @@ class RMKL(_Descent):
         Stop when J is certified to be within this share of its minimum.
     C : float > 0
         Price of slack, by which the squared radius is divided.
+
+    Other parameters: as of `_Descent`.
 
     Attributes
     ----------

@@ -18,7 +18,6 @@ from recsys.errors import FitError, InputError
 from recsys.links._files import taken, taken_flag
 from recsys.links.base import LINKS, Array, Learned, LinkPredictor, Task
 from recsys.multilinear import newton_identities
-from recsys.utils.docstrings import documented
 from recsys.utils.extras import install_hint
 from recsys.utils.features import relative_weights
 from recsys.utils.memory import check_fits
@@ -370,12 +369,13 @@ class _Interactions(_Network):
 
 
 @LINKS.add("pair-dnn")
-@documented
 @dataclass(eq=False, repr=False)
 class PairDNN(_Interactions):
     """A network on the layer z_s = Σ_t P^t((u_s, v_s), (a, b)), t = 2…degree (HOPairDNN above 2).
 
     For pairs of one kind the layer is the mean of both directions.
+
+    Other parameters: as of `_Interactions`.
 
     Notes
     -----
@@ -412,12 +412,13 @@ class PairDNN(_Interactions):
 
 
 @LINKS.add("honfm")
-@documented
 @dataclass(eq=False, repr=False)
 class HONFM(_Interactions):
     """A network on the layer z_s = Σ_t A^t(p_s, a⊕b), t = 2…degree: the higher-order neural FM.
 
     Each end has factors of its own, so that a pair of one kind and its reverse differ.
+
+    Other parameters: as of `_Interactions`.
 
     Notes
     -----
@@ -449,7 +450,6 @@ class HONFM(_Interactions):
 
 
 @LINKS.add("concat-dnn")
-@documented
 @dataclass(eq=False, repr=False)
 class ConcatDNN(_Network):
     """A network on the concatenated features of both ends, with no interactions given.
@@ -460,6 +460,8 @@ class ConcatDNN(_Network):
     ----------
     n_components : int ≥ 1
         Width of the first layer.
+
+    Other parameters: as of `_Network`.
 
     Examples
     --------

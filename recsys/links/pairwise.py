@@ -25,7 +25,6 @@ from recsys.multilinear.forms import ANOVA, Form
 from recsys.multilinear.linear import bias_step, linear_epoch
 from recsys.multilinear.losses import LOSSES, loss_names, mean_loss
 from recsys.multilinear.pairs import Pairs, PairTerm, make_pairs, order_products, predict_pairs
-from recsys.utils.docstrings import documented
 from recsys.utils.features import relative_weights
 from recsys.utils.progress import report
 from recsys.utils.validation import check_choice, check_integer, check_real
@@ -310,7 +309,6 @@ def _orders_without(z: Array, m: int) -> list[Array]:
 
 
 @LINKS.add("pairnet")
-@documented
 @dataclass(eq=False, repr=False)
 class PairNet(_Factorized):
     """Feature interactions across two objects, of order 2 to `degree` (HOPairNet above 2).
@@ -325,6 +323,8 @@ class PairNet(_Factorized):
         Predict the mean of both directions; by default where both ends are of one kind.
     similarity : bool
         Add ρ⟨a, b⟩ + Σ_j r_j a_j b_j, for ends with the same features: what a low-rank UVᵀ cannot say.
+
+    Other parameters: as of `_Factorized`.
 
     Notes
     -----
@@ -399,10 +399,11 @@ class PairNet(_Factorized):
 
 
 @LINKS.add("bilinear")
-@documented
 @dataclass(eq=False, repr=False)
 class FactorizedBilinear(_Factorized):
     """The factorized bilinear model ŷ = b + aᵀUVᵀb for classes: the PairNet of order 2 (Lemma 3.2).
+
+    Other parameters: as of `_Factorized`.
 
     Examples
     --------
@@ -418,12 +419,13 @@ class FactorizedBilinear(_Factorized):
 
 
 @LINKS.add("low-rank-bilinear")
-@documented
 @dataclass(eq=False, repr=False)
 class LowRankBilinear(FactorizedBilinear):
     """The factorized bilinear model as a classifier under the squared loss, of labels −1 and 1.
 
     Never symmetrised, not even where both ends are of one kind.
+
+    Other parameters: as of `_Factorized`.
 
     Notes
     -----
@@ -445,7 +447,6 @@ class LowRankBilinear(FactorizedBilinear):
 
 
 @LINKS.add("fm")
-@documented
 @dataclass(eq=False, repr=False)
 class PairFactorizationMachine(_Factorized):
     """A factorization machine of any order on the concatenated features of both ends.
@@ -469,6 +470,8 @@ class PairFactorizationMachine(_Factorized):
         norm, or TI, which bounds the ℓ1 norm of the interactions.
     gamma : float ≥ 0
         Regularization strength.
+
+    Other parameters: as of `_Factorized`.
 
     Attributes
     ----------

@@ -14,7 +14,6 @@ from sklearn.exceptions import ConvergenceWarning
 from recsys.links._files import taken, taken_csr, taken_flag, taken_number
 from recsys.links.base import LINKS, Array, Learned, LinkPredictor, Parts, Task, check_symmetric
 from recsys.links.pair_newton import PairKernel, minimize_squared_hinge, picked
-from recsys.utils.docstrings import documented
 from recsys.utils.memory import check_fits
 from recsys.utils.validation import check_integer, check_real
 
@@ -22,7 +21,6 @@ __all__ = ["PairSVM"]
 
 
 @LINKS.add("pair-svm")
-@documented
 @dataclass(eq=False, repr=False)
 class PairSVM(LinkPredictor):
     """A squared-hinge SVM with the pairwise kernel ⟨a, a'⟩⟨b, b'⟩ (3.2).

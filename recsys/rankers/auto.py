@@ -70,8 +70,8 @@ class Auto(StandardizedSum):
 
     Examples
     --------
-    >>> from recsys.datasets import planted_catalogue
-    >>> likes = planted_catalogue(40, 30, seed=1).interactions.matrix
+    >>> from recsys import load_dataset
+    >>> likes = load_dataset("sample").matrix[:60]
     >>> model = Auto(rounds=2).fit(likes, show_progress=False)
     >>> model.recommend(0, likes[0], N=3).ids.shape
     (3,)

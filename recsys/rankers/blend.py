@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from recsys.errors import InputError
 from recsys.rankers.base import Data, Ranker, Rows, Shares
 from recsys.rankers.registry import RANKERS, ranker_of
-from recsys.utils.docstrings import documented
 from recsys.utils.progress import within
 from recsys.utils.spec import format_spec
 from recsys.utils.validation import check_choice
@@ -154,7 +153,6 @@ def break_ties(scores: NDArray[np.float32], ranks: NDArray[np.float64]) -> NDArr
 
 
 @RANKERS.add("blend")
-@documented
 @dataclass(eq=False)
 class Blend(StandardizedSum):
     """A blend of given rankers: the sum of their standardized scores.
@@ -166,6 +164,8 @@ class Blend(StandardizedSum):
         are fitted.
     weights : str, or sequence of float, optional
         One number for each; as text joined by +. All alike if not given.
+
+    Other parameters: as of `StandardizedSum`.
 
     Examples
     --------

@@ -11,14 +11,12 @@ from numpy.typing import NDArray
 
 from recsys.rankers.base import Candidate, Data, Ranker, Rows, Shares
 from recsys.rankers.registry import RANKERS
-from recsys.utils.docstrings import documented
 from recsys.utils.recency import recency_weights
 from recsys.utils.sparse import entries_of, unit_rows
 from recsys.utils.validation import check_real
 
 
 @RANKERS.add("content")
-@documented
 @dataclass(eq=False)
 class Content(Ranker):
     """The cosine of an item's attributes to those of the user's items.
@@ -33,6 +31,8 @@ class Content(Ranker):
         Exponent of the weights of attributes; 0 for all alike.
     popularity : float ≥ 0
         How much an item's number of users counts.
+
+    Other parameters: as of `Ranker`.
 
     Attributes
     ----------

@@ -16,7 +16,6 @@ from recsys.errors import FitError
 from recsys.rankers.base import DENSE_ITEMS, Candidate, Data
 from recsys.rankers.item_weights import ItemWeights, co_occurrences, kept_form
 from recsys.rankers.registry import RANKERS
-from recsys.utils.docstrings import documented
 from recsys.utils.memory import check_memory
 from recsys.utils.sparse import row_votes
 from recsys.utils.threads import safe_blas
@@ -27,7 +26,6 @@ SPARSE_ITEMS = 100_000  # up to which `auto` tries it
 
 
 @RANKERS.add("ease")
-@documented
 @dataclass(eq=False)
 class EASE(ItemWeights):
     """EASE: the ridge regression of every item on the others, in closed form.
@@ -52,6 +50,8 @@ class EASE(ItemWeights):
     votes : float ≥ 0
         Users count |profile|^−votes: Rᵀ diag(|u|^−votes) R + λI is inverted, where λ is in units of such
         weights, and so are n_i and n̄. 0 for Steck's model.
+
+    Other parameters: as of `Ranker`.
 
     Notes
     -----

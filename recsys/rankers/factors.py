@@ -19,7 +19,6 @@ from recsys.errors import FitError
 from recsys.rankers.base import Candidate, Data, Ranker, Rows, Shares
 from recsys.rankers.registry import RANKERS
 from recsys.rankers.scoring import cosines
-from recsys.utils.docstrings import documented
 from recsys.utils.linalg import least_squares
 from recsys.utils.memory import check_fits
 from recsys.utils.progress import report
@@ -170,8 +169,8 @@ class ALS(ImplicitFactors):
 
     Examples
     --------
-    >>> from recsys.datasets import planted_catalogue
-    >>> likes = planted_catalogue(40, 30, seed=1).interactions.matrix
+    >>> from recsys import load_dataset
+    >>> likes = load_dataset("sample").matrix[:60]
     >>> model = ALS(factors=2).fit(likes, show_progress=False)
     >>> model.recommend(0, likes[0], N=3).ids.shape
     (3,)
@@ -211,15 +210,16 @@ class ALS(ImplicitFactors):
 
 
 @RANKERS.add("bpr")
-@documented
 @dataclass(eq=False)
 class BPR(ImplicitFactors):
     """Bayesian personalized ranking by stochastic steps over pairs, fitted by implicit.
 
+    Other parameters: as of `ImplicitFactors`.
+
     Examples
     --------
-    >>> from recsys.datasets import planted_catalogue
-    >>> likes = planted_catalogue(40, 30, seed=1).interactions.matrix
+    >>> from recsys import load_dataset
+    >>> likes = load_dataset("sample").matrix[:60]
     >>> model = BPR(factors=2).fit(likes, show_progress=False)
     >>> model.recommend(0, likes[0], N=3).ids.shape
     (3,)
@@ -248,7 +248,6 @@ class BPR(ImplicitFactors):
 
 
 @RANKERS.add("lmf")
-@documented
 @dataclass(eq=False)
 class LMF(ImplicitFactors):
     """Logistic matrix factorization with sampled negatives, fitted by implicit.
@@ -264,14 +263,16 @@ class LMF(ImplicitFactors):
         Sampled per liked item, by popularity; at most factors + 2 for each user and item, as implicit
         0.7 bounds them.
 
+    Other parameters: as of `ImplicitFactors`.
+
     Notes
     -----
     Source: Johnson, Logistic matrix factorization for implicit feedback data, 2014.
 
     Examples
     --------
-    >>> from recsys.datasets import planted_catalogue
-    >>> likes = planted_catalogue(40, 30, seed=1).interactions.matrix
+    >>> from recsys import load_dataset
+    >>> likes = load_dataset("sample").matrix[:60]
     >>> model = LMF(factors=2).fit(likes, show_progress=False)
     >>> model.recommend(0, likes[0], N=3).ids.shape
     (3,)

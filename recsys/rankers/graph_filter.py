@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from recsys.rankers.base import DENSE_ITEMS, Candidate, Data, Ranker, Rows, Shares
 from recsys.rankers.msdw import largest_eigenvalue
 from recsys.rankers.registry import RANKERS
-from recsys.utils.docstrings import documented
 from recsys.utils.linalg import leading_singular
 from recsys.utils.memory import check_fits
 from recsys.utils.recency import recency_weights
@@ -27,7 +26,6 @@ LARGE, LEAST_SINGLE = 20_000, 1e-5  # users and items from which on it is in flo
 
 
 @RANKERS.add("graph-filter")
-@documented
 @dataclass(eq=False)
 class GraphFilter(Ranker):
     """Filters of the graph of items: GF-CF and the ideal low-pass filter.
@@ -51,6 +49,8 @@ class GraphFilter(Ranker):
         Exponent of items' popularity: how much less popular items count in a profile.
     random_state : int ≥ 0
         Seed of the randomized decomposition.
+
+    Other parameters: as of `Ranker`.
 
     Attributes
     ----------

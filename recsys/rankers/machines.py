@@ -15,7 +15,6 @@ from recsys.rankers.base import Candidate, Rows, Shares
 from recsys.rankers.histories import Embedded, HistoryRanker, Pairs, PairTermRanker
 from recsys.rankers.registry import RANKERS
 from recsys.rankers.scoring import cosines, weighted_rows
-from recsys.utils.docstrings import documented
 from recsys.utils.linalg import solve_symmetric
 from recsys.utils.memory import check_fits
 from recsys.utils.validation import check_choice, check_integer, check_real
@@ -78,15 +77,16 @@ class MachineRanker(PairModelRanker):
 
 
 @RANKERS.add("fm")
-@documented
 @dataclass(eq=False)
 class FM(MachineRanker):
     """A factorization machine of order 2 on history and item, fitted to sampled pairs.
 
+    Other parameters: as of `MachineRanker`.
+
     Examples
     --------
-    >>> from recsys.datasets import planted_catalogue
-    >>> likes = planted_catalogue(40, 30, seed=1).interactions.matrix
+    >>> from recsys import load_dataset
+    >>> likes = load_dataset("sample").matrix[:60]
     >>> model = FM(iterations=2).fit(likes, show_progress=False)
     >>> model.recommend(0, likes[0], N=3).ids.shape
     (3,)
@@ -106,10 +106,11 @@ class FM(MachineRanker):
 
 
 @RANKERS.add("sparse-fm")
-@documented
 @dataclass(eq=False)
 class SparseFM(FM):
     """A factorization machine with the triangular inequality penalty: `fm` with `penalty="ti"`.
+
+    Other parameters: as of `MachineRanker`.
 
     Notes
     -----
@@ -117,8 +118,8 @@ class SparseFM(FM):
 
     Examples
     --------
-    >>> from recsys.datasets import planted_catalogue
-    >>> likes = planted_catalogue(40, 30, seed=1).interactions.matrix
+    >>> from recsys import load_dataset
+    >>> likes = load_dataset("sample").matrix[:60]
     >>> model = SparseFM(iterations=2).fit(likes, show_progress=False)
     >>> model.recommend(0, likes[0], N=3).ids.shape
     (3,)
@@ -131,7 +132,6 @@ class SparseFM(FM):
 
 
 @RANKERS.add("hofm")
-@documented
 @dataclass(eq=False)
 class HOFM(MachineRanker):
     """A factorization machine of any order on history and item, fitted to sampled pairs.
@@ -141,10 +141,12 @@ class HOFM(MachineRanker):
     degree : int from 2 to 6
         Highest order of the products.
 
+    Other parameters: as of `MachineRanker`.
+
     Examples
     --------
-    >>> from recsys.datasets import planted_catalogue
-    >>> likes = planted_catalogue(40, 30, seed=1).interactions.matrix
+    >>> from recsys import load_dataset
+    >>> likes = load_dataset("sample").matrix[:60]
     >>> model = HOFM(iterations=2).fit(likes, show_progress=False)
     >>> model.recommend(0, likes[0], N=3).ids.shape
     (3,)
@@ -164,15 +166,16 @@ class HOFM(MachineRanker):
 
 
 @RANKERS.add("bilinear")
-@documented
 @dataclass(eq=False)
 class BilinearRanker(PairModelRanker):
     """Low-rank bilinear scores of history and item, aᵀUVᵀb, fitted to sampled pairs (logistic loss).
 
+    Other parameters: as of `HistoryRanker`.
+
     Examples
     --------
-    >>> from recsys.datasets import planted_catalogue
-    >>> likes = planted_catalogue(40, 30, seed=1).interactions.matrix
+    >>> from recsys import load_dataset
+    >>> likes = load_dataset("sample").matrix[:60]
     >>> model = BilinearRanker(iterations=2).fit(likes, show_progress=False)
     >>> model.recommend(0, likes[0], N=3).ids.shape
     (3,)
@@ -191,7 +194,6 @@ class BilinearRanker(PairModelRanker):
 
 
 @RANKERS.add("pairnet")
-@documented
 @dataclass(eq=False)
 class PairNetRanker(PairModelRanker):
     """A pairwise network: products across history and item only, of order 2 to `degree`.
@@ -201,10 +203,12 @@ class PairNetRanker(PairModelRanker):
     degree : int from 2 to 6
         Highest order of the products.
 
+    Other parameters: as of `HistoryRanker`.
+
     Examples
     --------
-    >>> from recsys.datasets import planted_catalogue
-    >>> likes = planted_catalogue(40, 30, seed=1).interactions.matrix
+    >>> from recsys import load_dataset
+    >>> likes = load_dataset("sample").matrix[:60]
     >>> model = PairNetRanker(iterations=2).fit(likes, show_progress=False)
     >>> model.recommend(0, likes[0], N=3).ids.shape
     (3,)
@@ -226,7 +230,6 @@ class PairNetRanker(PairModelRanker):
 
 
 @RANKERS.add("all-subsets")
-@documented
 @dataclass(eq=False)
 class AllSubsetsRanker(Embedded):
     """The all-subsets model on history and item: Σ_s Π_j(1 + p_js a_j)·Π_i(1 + q_is b_i).
@@ -238,10 +241,12 @@ class AllSubsetsRanker(Embedded):
     learning_rate : float > 0
         Of AdaGrad.
 
+    Other parameters: as of `HistoryRanker`.
+
     Examples
     --------
-    >>> from recsys.datasets import planted_catalogue
-    >>> likes = planted_catalogue(40, 30, seed=1).interactions.matrix
+    >>> from recsys import load_dataset
+    >>> likes = load_dataset("sample").matrix[:60]
     >>> model = AllSubsetsRanker(iterations=2).fit(likes, show_progress=False)
     >>> model.recommend(0, likes[0], N=3).ids.shape
     (3,)
@@ -327,8 +332,8 @@ class PairSVMRanker(HistoryRanker):
 
     Examples
     --------
-    >>> from recsys.datasets import planted_catalogue
-    >>> likes = planted_catalogue(40, 30, seed=1).interactions.matrix
+    >>> from recsys import load_dataset
+    >>> likes = load_dataset("sample").matrix[:60]
     >>> model = PairSVMRanker(iterations=5).fit(likes, show_progress=False)
     >>> model.recommend(0, likes[0], N=3).ids.shape
     (3,)
@@ -412,8 +417,8 @@ class RandomFeaturesRanker(Embedded):
 
     Examples
     --------
-    >>> from recsys.datasets import planted_catalogue
-    >>> likes = planted_catalogue(40, 30, seed=1).interactions.matrix
+    >>> from recsys import load_dataset
+    >>> likes = load_dataset("sample").matrix[:60]
     >>> model = RandomFeaturesRanker(n_components=16).fit(likes, show_progress=False)
     >>> model.recommend(0, likes[0], N=3).ids.shape
     (3,)

@@ -13,7 +13,6 @@ from recsys._jit import SUMS, in_parts, jit, parallel
 from recsys.rankers.base import DENSE_ITEMS, Candidate, Data
 from recsys.rankers.item_weights import ItemWeights, co_occurrences, kept_form
 from recsys.rankers.registry import RANKERS
-from recsys.utils.docstrings import documented
 from recsys.utils.sparse import binary, masked, row_votes
 from recsys.utils.validation import check_integer, check_real
 
@@ -21,7 +20,6 @@ USERS = 0.8  # weight of users in sharpening: |profile|^−0.8
 
 
 @RANKERS.add("msdw")
-@documented
 @dataclass(eq=False)
 class MSDw(ItemWeights):
     """Asymmetric cosine: W_ij = (c_ij / (|U_i|^(1−α) |U_j|^α))^locality, j the candidate.
@@ -42,6 +40,8 @@ class MSDw(ItemWeights):
         eigenvalue is 1: what follows from neighbors of neighbors counts less. 0 for MSDw itself.
     top_k : int ≥ 1, optional
         Keep the largest weights of each candidate only.
+
+    Other parameters: as of `Ranker`.
 
     Notes
     -----

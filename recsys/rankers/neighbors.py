@@ -14,7 +14,6 @@ from recsys.rankers.base import Data, Ranker, Rows, Shares
 from recsys.rankers.item_weights import ItemWeights
 from recsys.rankers.registry import RANKERS
 from recsys.rankers.scoring import best_sums, sparse_sums
-from recsys.utils.docstrings import documented
 from recsys.utils.memory import check_fits
 from recsys.utils.sparse import unit_rows
 from recsys.utils.validation import MOST, check_integer, check_real
@@ -76,10 +75,11 @@ class ItemNeighbors(ItemWeights):
 
 
 @RANKERS.add("cosine")
-@documented
 @dataclass(eq=False)
 class Cosine(ItemNeighbors):
     """Item-to-item nearest neighbors by cosine, as implicit's `CosineRecommender`.
+
+    Other parameters: as of `ItemNeighbors`.
 
     Notes
     -----
@@ -107,12 +107,13 @@ class Cosine(ItemNeighbors):
 
 
 @RANKERS.add("tfidf")
-@documented
 @dataclass(eq=False)
 class TFIDF(ItemNeighbors):
     """Item-to-item nearest neighbors by the cosine of TF-IDF weights, as implicit's `TFIDFRecommender`.
 
     The weight of a value v of user u is √v·log(items / (1 + items of u)).
+
+    Other parameters: as of `ItemNeighbors`.
 
     Notes
     -----
@@ -143,7 +144,6 @@ class TFIDF(ItemNeighbors):
 
 
 @RANKERS.add("bm25")
-@documented
 @dataclass(eq=False)
 class BM25(ItemNeighbors):
     """Item-to-item nearest neighbors by products of BM25 weights, as implicit's `BM25Recommender`.
@@ -159,6 +159,8 @@ class BM25(ItemNeighbors):
         How much larger values count more.
     B : float in 0…1
         How much the popularity of an item counts against it.
+
+    Other parameters: as of `ItemNeighbors`.
 
     Notes
     -----

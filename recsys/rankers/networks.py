@@ -12,7 +12,6 @@ from recsys.multilinear import PairTerm
 from recsys.rankers.base import Rows
 from recsys.rankers.histories import Pairs, PairTermRanker, orders
 from recsys.rankers.registry import RANKERS
-from recsys.utils.docstrings import documented
 from recsys.utils.validation import MOST, check_integer, check_real
 
 
@@ -114,10 +113,11 @@ class NetworkRanker(PairTermRanker):
 
 
 @RANKERS.add("pair-dnn")
-@documented
 @dataclass(eq=False)
 class PairDNNRanker(NetworkRanker):
     """A network on products across history and item, of order 2 to `degree`: HOPairDNN above 2.
+
+    Other parameters: as of `NetworkRanker`.
 
     Notes
     -----
@@ -125,8 +125,8 @@ class PairDNNRanker(NetworkRanker):
 
     Examples
     --------
-    >>> from recsys.datasets import planted_catalogue
-    >>> likes = planted_catalogue(40, 30, seed=1).interactions.matrix
+    >>> from recsys import load_dataset
+    >>> likes = load_dataset("sample").matrix[:60]
     >>> model = PairDNNRanker(iterations=2, hidden=8).fit(likes, show_progress=False)
     >>> model.recommend(0, likes[0], N=3).ids.shape
     (3,)
@@ -140,10 +140,11 @@ class PairDNNRanker(NetworkRanker):
 
 
 @RANKERS.add("honfm")
-@documented
 @dataclass(eq=False)
 class HONFMRanker(NetworkRanker):
     """A network on a factorization machine's products of history and item, of order 2 to `degree`.
+
+    Other parameters: as of `NetworkRanker`.
 
     Notes
     -----
@@ -151,8 +152,8 @@ class HONFMRanker(NetworkRanker):
 
     Examples
     --------
-    >>> from recsys.datasets import planted_catalogue
-    >>> likes = planted_catalogue(40, 30, seed=1).interactions.matrix
+    >>> from recsys import load_dataset
+    >>> likes = load_dataset("sample").matrix[:60]
     >>> model = HONFMRanker(iterations=2, hidden=8).fit(likes, show_progress=False)
     >>> model.recommend(0, likes[0], N=3).ids.shape
     (3,)

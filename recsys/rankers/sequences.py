@@ -25,7 +25,6 @@ from recsys.rankers.base import DENSE_ITEMS, Candidate, Data, Ranker, Rows, Shar
 from recsys.rankers.msdw import weigh
 from recsys.rankers.registry import RANKERS
 from recsys.rankers.scoring import weighted_sums
-from recsys.utils.docstrings import documented
 from recsys.utils.memory import check_memory
 from recsys.utils.recency import newer
 from recsys.utils.sparse import entries_of, owners, row_votes
@@ -42,7 +41,6 @@ ACCEPTED = "expX (e^−(gap/X)), powerX ((gap + 1)^−X, X up to 3) or none, joi
 
 
 @RANKERS.add("slist")
-@documented
 @dataclass(eq=False)
 class SLIST(Ranker):
     """Sequential recommendation, learned from all splits of the histories into past and future.

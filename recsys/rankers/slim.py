@@ -12,14 +12,12 @@ from recsys._jit import in_parts, jit, parallel
 from recsys.rankers.base import DENSE_ITEMS, Data
 from recsys.rankers.item_weights import ItemWeights, co_occurrences, kept_form
 from recsys.rankers.registry import RANKERS
-from recsys.utils.docstrings import documented
 from recsys.utils.validation import check_integer, check_real
 
 TOP_K = 200  # above 8,000 items
 
 
 @RANKERS.add("slim")
-@documented
 @dataclass(eq=False)
 class SLIM(ItemWeights):
     """SLIM: sparse non-negative regression of every item on the others, in parallel.
@@ -38,6 +36,8 @@ class SLIM(ItemWeights):
     top_k : int ≥ 1, optional
         Predict each item from the `top_k` items of the largest cosine only; all, or 200 above 8,000
         items, where it is not given.
+
+    Other parameters: as of `Ranker`.
 
     Notes
     -----

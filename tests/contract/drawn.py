@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from recsys import Interactions
-from recsys.datasets import planted_catalogue
+from tests.synthetic import planted_catalogue
 
 GENRES = ("Drama", "War", "Comedy")
 

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from recsys import make_ranker
 from recsys.data import Interactions, split
-from recsys.datasets import load_dataset, planted_catalogue
+from recsys.datasets import load_dataset
 from recsys.datasets.categorical import load_table
 from recsys.embeddings import embeddings
 from recsys.evaluation import compare, evaluate
@@ -32,6 +32,7 @@ from recsys.kernel_machines import GRAM, KOMD
 from recsys.links import split_pairs
 from recsys.rankers import fit_package
 from recsys.rankers.base import Recommendations
+from tests.synthetic import planted_catalogue
 
 DATA = load_dataset("sample")
 R = DATA.matrix

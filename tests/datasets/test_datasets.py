@@ -13,8 +13,9 @@ import pytest
 from recsys import DatasetError
 from recsys.data import split
 from recsys.datasets import base as datasets
-from recsys.datasets import list_datasets, load_dataset, planted_catalogue
+from recsys.datasets import list_datasets, load_dataset
 from recsys.datasets.sample import sample_folder
+from tests.synthetic import planted_catalogue
 
 SIZES = {
     "movielens": (943, 1682, 100_000),

@@ -7,9 +7,9 @@ import pytest
 
 from recsys import FitError, InputError, make_ranker
 from recsys.cli import call
-from recsys.datasets import planted_catalogue
 from recsys.evaluation import evaluate
 from recsys.tuning import tune
+from tests.synthetic import planted_catalogue
 
 DATA = planted_catalogue(40, 20, mean_length=8, seed=2).interactions
 

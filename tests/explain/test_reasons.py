@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from recsys import InputError, load_dataset, make_ranker
 from recsys.data.statistics import power_law, profile
-from recsys.datasets import planted_catalogue
 from recsys.errors import listing
 from recsys.explain import (
     Attributes,
@@ -19,6 +18,7 @@ from recsys.explain import (
     what_if,
 )  # fmt: skip
 from recsys.reranking import mmr
+from tests.synthetic import planted_catalogue
 
 
 @pytest.fixture(scope="module")

@@ -242,8 +242,6 @@ def test_the_file_is_plain_safetensors(tmp_path):
     assert header["lefts_.0"]["dtype"] == "F64" and "history_" not in manifest["state"]
 
 
-
-
 # Networks, without PyTorch
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recsys import FitError, make_ranker
-from recsys.datasets import load_dataset, planted_catalogue
+from recsys.datasets import load_dataset
 from recsys.evaluation.metrics import parse_metric, ranking_values
 from recsys.rankers import auto as auto_module
 from recsys.rankers import weight_search
@@ -17,6 +17,7 @@ from recsys.rankers.blend import break_ties, popularity_ranks
 from recsys.rankers.weight_search import LEAST, HeldOut, criterion, find_weights
 from recsys.utils.progress import listening
 from tests.reference.held_out import figures
+from tests.synthetic import planted_catalogue
 
 
 def world(seed, users=12, items=60):

@@ -229,9 +229,7 @@ def _ease(ranker, R):
     return ease(R, R, ranker.regularization, ranker.votes, ranker.ridge_power, ranker.dropout)
 
 
-def graph_filter(
-    R, rows, filter="gf-cf", factors=256, ideal_weight=0.3, votes=1.0, item_power=0.5
-):
+def graph_filter(R, rows, filter="gf-cf", factors=256, ideal_weight=0.3, votes=1.0, item_power=0.5):
     """Filters written as matrices of all items, step by step, from a full decomposition."""
     U, D = np.maximum(R.sum(axis=1), 1), np.maximum(R.sum(axis=0), 1)
     A = np.diag(U ** (-votes / 2)) @ R @ np.diag(D**-item_power)
