@@ -17,9 +17,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from recsys import errors
 from recsys.data import Interactions
 from recsys.data.columns import Columns
-from recsys.errors import InputError, NotFittedError, counted
+from recsys.errors import InputError, counted
 from recsys.explain import Attributes, item_attributes
 from recsys.rankers import ModelPackage, Ranker, fit_package, load_package
 from recsys.rankers.catalogue import Profile, fit_notes
@@ -147,7 +148,8 @@ class Recommender:
     @property
     def _state(self) -> _Fitted:
         if self._fitted is None:
-            raise NotFittedError("this recommender is not fitted yet: call fit(data)")
+            # Asked for here: scikit-learn, whose error it is, too, takes most of a second to import.
+            raise errors.NotFittedError("this recommender is not fitted yet: call fit(data)")
         return self._fitted
 
     @property
