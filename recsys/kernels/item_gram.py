@@ -267,7 +267,7 @@ class CountedGram:
     """A matrix of items whose counts are taken from the interactions on demand.
 
     For catalogues whose pairs exceed the memory. The linear kernel needs no counts for scores, which are
-    products with the interactions; of other kernels the rows of the most popular items are kept.
+    products with the interactions. The rows of the most popular items are kept.
 
     Parameters
     ----------
@@ -293,30 +293,29 @@ class CountedGram:
             scale = _inverse_root(np.asarray(X.multiply(X).sum(axis=0)).ravel())
             X = sp.csr_matrix(X @ sp.diags(scale))  # float64: programs are certified by its products
         self.X, self.XT = X, sp.csr_matrix(X.T)
-        if self.linear:
-            self.row_sums = self.XT @ (X @ np.ones(m)) + (of_items == 0)
-            return
         popular = np.argsort(-of_items, kind="stable")[: ROW_BYTES // (4 * m)]
-        place, rows, self.row_sums = (
-            self.place.copy(),
-            np.empty((len(popular), m), np.float32),
-            np.empty(m),
-        )
+        place, rows = np.full(m, -1), np.empty((len(popular), m), dtype=np.float32)
         place[popular] = np.arange(len(popular))
+        self.row_sums = self.XT @ (X @ np.ones(m)) + (of_items == 0) if self.linear else np.empty(m)
+        counted = popular if self.linear else np.arange(m)
         step = max(1, ENTRIES // m)
-        for first in range(0, m, step):
-            ids = np.arange(first, min(first + step, m))
+        for first in range(0, len(counted), step):
+            ids = counted[first : first + step]
             K, kept = self.similar(ids), place[ids] >= 0
-            self.row_sums[ids], rows[place[ids[kept]]] = K.sum(axis=1), K[kept]
+            rows[place[ids[kept]]] = K[kept]
+            if not self.linear:
+                self.row_sums[ids] = K.sum(axis=1)
         self.place, self.rows = place, rows
 
     def block(self, items: NDArray[Any], others: NDArray[Any] | None = None) -> NDArray[np.float64]:
         """Return the entries between items and others, themselves by default, as float64."""
         others = items if others is None else others
-        kept, out = self.place[items] >= 0, np.empty((len(items), len(others)))
+        kept, known = self.place[items] >= 0, self.place[others] >= 0
+        rest, far = items[~kept], others[~known]
+        out = np.empty((len(items), len(others)))
         out[kept] = self.rows[np.ix_(self.place[items[kept]], others)]
-        rest = items[~kept]
-        out[~kept] = self._values((self.XT[rest] @ self.XT[others].T).toarray(), rest, others)
+        out[np.ix_(~kept, known)] = self.rows[np.ix_(self.place[others[known]], rest)].T
+        out[np.ix_(~kept, ~known)] = self._values((self.XT[rest] @ self.XT[far].T).toarray(), rest, far)
         return out
 
     def scores(self, rows: sp.csr_matrix) -> NDArray[np.float64]:
@@ -341,8 +340,11 @@ class CountedGram:
         ids, m = np.asarray(ids), self.X.shape[1]
         kept, out = self.place[ids] >= 0, np.empty((len(ids), m))
         out[kept] = self.rows[self.place[ids[kept]]]
-        rest = ids[~kept]
-        out[~kept] = self._values((self.XT[rest] @ self.X).toarray(), rest, np.arange(m))
+        rest, X = self.XT[ids[~kept]], self.X
+        counts = np.zeros(rest.shape[:1] + (m,))
+        users = rest.indptr, rest.indices, rest.data.astype(np.float64)
+        over_rows(len(counts), _add_rows, *users, X.indptr, X.indices, X.data, counts)
+        out[~kept] = self._values(counts, ids[~kept], np.arange(m))
         return out
 
     def _values(self, s: NDArray[Any], items: NDArray[Any], others: NDArray[Any]) -> NDArray[np.float64]:
