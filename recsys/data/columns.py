@@ -32,6 +32,7 @@ class Columns:
     weight: str | None = None  # counts or amounts
     decimal: str | None = None  # "." or ","; None where nothing told
     day_first: bool | None = None  # how dates such as 01/02/2020 were read
+    duplicates: str | None = None  # what became of repeated pairs: "sum", "count" or "last"
 
     def among(self, names: Sequence[str]) -> dict[str, str | None]:
         """Return the names of the columns of users, items, ratings and times, None for absent ones."""

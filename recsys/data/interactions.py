@@ -51,6 +51,8 @@ class Interactions:
     weight : (pairs,) float64 above 0, optional
         Counts, amounts or durations: the values of `matrix`. Rankers that are `weighted` use them,
         such as `als`, `bm25` and `user-knn`; others count each pair once.
+    excluded : Interactions, optional
+        The pairs that a threshold of ratings left out, over all ids of the reading: for updates.
     counts : RowCounts, optional
         Counts of the rows of the table, kept and left out.
 
@@ -79,6 +81,7 @@ class Interactions:
     held_out: NDArray[np.bool_] | None = None
     weight: NDArray[np.float64] | None = None
     counts: RowCounts | None = None
+    excluded: Interactions | None = None
 
     def __post_init__(self) -> None:
         """Refuse pairs that do not fit each other or the ids, before matrices are built from them.
@@ -579,6 +582,7 @@ def subset(data: Interactions, keep: NDArray[np.bool_], fault: str, note: str) -
         for index, ids in ((data.users, data.user_ids), (data.items, data.item_ids))
     )
     columns = {name: getattr(data, name) for name in COLUMNS}
+    excluded = _excluded(data, ~keep)
     columns = {name: None if column is None else column[keep] for name, column in columns.items()}
     notes, counts = (*data.notes, note), data.counts
     if counts is not None:
@@ -589,8 +593,30 @@ def subset(data: Interactions, keep: NDArray[np.bool_], fault: str, note: str) -
         data, users=u.astype(np.int32), items=i.astype(np.int32), user_ids=user_ids, item_ids=item_ids,
         user_features=None if data.user_features is None else data.user_features.reindex(user_ids),
         item_features=None if data.item_features is None else data.item_features.reindex(item_ids),
-        notes=notes, counts=counts, **columns,
+        notes=notes, counts=counts, excluded=excluded, **columns,
     )  # fmt: skip
+
+
+def _excluded(data: Interactions, out: NDArray[np.bool_]) -> Interactions:
+    """Return the pairs that were left out, these among them, over all ids of the reading."""
+    before = data.excluded
+    every = data if before is None else before
+    user_ids, item_ids = every.user_ids, every.item_ids
+    users = pd.Index(user_ids).get_indexer(data.user_ids)[data.users[out]]
+    items = pd.Index(item_ids).get_indexer(data.item_ids)[data.items[out]]
+
+    def column(name: str) -> Any:
+        values = getattr(data, name)
+        if values is None or before is None:
+            return None if values is None else values[out]
+        return np.concatenate([getattr(before, name), values[out]])
+
+    if before is not None:
+        users, items = np.concatenate([before.users, users]), np.concatenate([before.items, items])
+    return Interactions(
+        users.astype(np.int32), items.astype(np.int32), user_ids, item_ids,
+        time=column("time"), weight=column("weight"),
+    )
 
 
 def titles_of(ids: NDArray[np.object_], features: pd.DataFrame | None) -> NDArray[np.object_]:

@@ -130,6 +130,7 @@ def read(
             weight = named["weight"] = like.weight
         decimal = like.decimal if decimal is None else decimal
         day_first = like.day_first if day_first is None else day_first
+        duplicates = like.duplicates if duplicates is None else duplicates
     roles, looks = _roles(rows, named, like, spelling)
     columns = Columns(
         rows.names[roles.user], rows.names[roles.item],  # type: ignore[index]
@@ -207,8 +208,12 @@ def _roles(
             check_once(rows.name, given, names)
             chosen[role] = names.index(given)
     for role, alike in ({} if like is None else like.among(names)).items():
-        if alike is not None and role not in chosen and names.index(alike) not in chosen.values():
+        if role in chosen:
+            continue
+        if alike is not None and names.index(alike) not in chosen.values():
             chosen[role] = names.index(alike)
+        elif role in ("rating", "time") and getattr(like, role) is None:
+            chosen[role] = None  # as declined before
     looks = _looks(rows, [k for k in chosen.values() if k is not None])
     roles = find_roles(names, looks, chosen, rows.header)
     for role, place, known in (("user", roles.user, USER_NAMES), ("item", roles.item, ITEM_NAMES)):
@@ -327,6 +332,7 @@ def _read(
         columns,
         decimal=decimal or ("," if marks == {","} else None),
         day_first=day_first if times is None or times.day_first is None else times.day_first,
+        duplicates=duplicates,
     )
 
     def of(chosen: NDArray[np.bool_], **faults: Any) -> Interactions:

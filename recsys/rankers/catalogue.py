@@ -32,6 +32,7 @@ from recsys.rankers.catalogue_file import (
     read_columns,
     read_features,
     read_texts,
+    unpacked,
     whole,
 )
 from recsys.rankers.files import read_ranker
@@ -138,6 +139,8 @@ class ModelPackage:
         One row per id. Features of users are kept only for rankers that use them.
     columns : Columns or None
         How the table of the data was read.
+    excluded : Interactions or None
+        The pairs that a threshold left out, which an update may need.
     start : float
         What was subtracted from the times of the data, so that all known ones are above 0: 0, or, where
         some were not, the oldest less 1. Requests use the times of the data.
@@ -163,6 +166,7 @@ class ModelPackage:
     user_features: pd.DataFrame | None = None
     columns: Columns | None = None
     start: float = 0.0
+    excluded: Interactions | None = None
 
     def save(self, path: model_file.Target) -> None:
         """Write everything to exactly `path`, atomically, or to a file open for writing bytes."""
@@ -182,6 +186,12 @@ class ModelPackage:
             arrays["history.times"] = self.times.data
             if self.start:
                 arrays["history.start"] = np.array([self.start])
+        if self.excluded is not None:
+            for key in ("user_ids", "item_ids"):
+                arrays[f"excluded.{key}"] = packed(plain_ids(getattr(self.excluded, key)))
+            for key in ("users", "items", "time", "weight"):
+                if getattr(self.excluded, key) is not None:
+                    arrays[f"excluded.{key}"] = getattr(self.excluded, key)
         self.ranker.save(path, arrays)
 
     @cached_property
@@ -254,7 +264,7 @@ class ModelPackage:
         rows = self.user_items.tocoo()
         time = None
         if self.times is not None:
-            time = np.where(self.times.data > 0, self.times.data, -np.inf)
+            time = np.where(self.times.data > 0, self.times.data + self.start, -np.inf)
         features = self.item_features
         if features is None and (self.titles != texts_of(self.item_ids)).any():
             features = pd.DataFrame({"title": self.titles}, index=pd.Index(self.item_ids, dtype=object))
@@ -262,7 +272,7 @@ class ModelPackage:
         return Interactions(
             rows.row.astype(np.int32), rows.col.astype(np.int32), self.user_ids, self.item_ids,
             time=time, user_features=self.user_features, item_features=features, columns=self.columns,
-            weight=weight,
+            weight=weight, excluded=self.excluded,
         )  # fmt: skip
 
     def histories(
@@ -518,7 +528,7 @@ def fit_package(
     return ModelPackage(
         ranker, data.user_ids, data.item_ids, texts_of(data.titles), matrix, times_of(data),
         data.item_features, data.user_features if "user_features" in ranker.wanted() else None,
-        data.columns, start_of(data),
+        data.columns, start_of(data), data.excluded,
     )  # fmt: skip
 
 
@@ -647,6 +657,8 @@ def load_package(
     times = _read_times(path, arrays, history)
     if "history.start" in arrays:
         others["start"] = _read_start(path, arrays["history.start"])
+    if "excluded.users" in arrays:
+        others["excluded"] = _read_excluded(path, arrays)
     return ModelPackage(ranker, user_items=history, times=times, **texts, **others)
 
 
@@ -661,6 +673,20 @@ def _read_times(path: str, arrays: dict[str, Any], history: sp.csr_matrix) -> sp
             f"{path}: the times of the histories hold values that are below 0 or no numbers"
         )
     return entries_of(history, when)
+
+
+def _read_excluded(path: str, arrays: dict[str, Any]) -> Interactions:
+    ids = [
+        np.array(unpacked(path, key, arrays[f"excluded.{key}"]), dtype=object)
+        for key in ("user_ids", "item_ids")
+    ]
+    try:
+        return Interactions(
+            arrays["excluded.users"], arrays["excluded.items"], *ids,
+            time=arrays.get("excluded.time"), weight=arrays.get("excluded.weight"),
+        )
+    except (InputError, KeyError):
+        raise ModelFileError(f"{path}: the pairs left out by a threshold do not fit their ids") from None
 
 
 def _read_start(path: str, start: NDArray[Any]) -> float:

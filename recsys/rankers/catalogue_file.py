@@ -101,7 +101,7 @@ def read_features(
 
 
 # Fields of `Columns` that stand in a file only where they are known.
-OPTIONAL = frozenset(("weight", "decimal", "day_first"))
+OPTIONAL = frozenset(("weight", "decimal", "day_first", "duplicates"))
 
 
 def plain_columns(columns: Columns) -> dict[str, str | float | None]:
@@ -128,6 +128,8 @@ def _fits(name: str, value: Any) -> bool:
         return value is None or type(value) in (int, float)
     if name == "decimal":
         return value in (None, ".", ",")
+    if name == "duplicates":
+        return value in (None, "sum", "count", "last")
     if name == "day_first":
         return value is None or type(value) is bool
     return isinstance(value, str) or (value is None and name in ("rating", "time", "weight"))

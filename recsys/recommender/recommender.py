@@ -449,6 +449,7 @@ class Recommender:
         state = self._state
         data = updated(state.package, add, remove, items)
         ranker = copy.deepcopy(state.package.ranker)
+        vars(ranker)["keeps_choice"] = True  # of `auto`: its models and weights
         self._fit(ranker, data, state.kind, show_progress)
         return self
 

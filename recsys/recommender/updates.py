@@ -15,6 +15,7 @@ from recsys.data.columns import Columns
 from recsys.data.reading import features_table, read
 from recsys.errors import InputError
 from recsys.rankers import ModelPackage
+from recsys.rankers.catalogue import takes_weights
 from recsys.utils import frames
 from recsys.utils.dates import dated
 
@@ -23,11 +24,16 @@ def updated(package: ModelPackage, add: Any, remove: Any, items: Any) -> Interac
     """Return the interactions of a model with new rows, without removed ones, with new attributes."""
     data, columns = package.interactions, package.columns or Columns()
     if add is not None:
-        new = add if isinstance(add, Interactions) else read(add, like=columns, keep_zero=True)
+        weight = columns.weight if takes_weights(package.ranker) else None
+        new = add
+        if not isinstance(add, Interactions):
+            new = read(add, like=replace(columns, weight=weight), weight=weight, keep_zero=True)
         data = merged(data, new, columns)
     if remove is not None:
         removed = _removed(data, remove, columns)
+        before = data.excluded
         data = _of_pairs(data, data.users, data.items, ~removed, data.time, data.weight)
+        data = replace(data, excluded=_without(before, remove, columns, data))
     if items is not None:
         table = features_table(items, "item", columns.item, data.item_ids)
         known = data.item_features
@@ -47,48 +53,61 @@ def merged(data: Interactions, new: Interactions, columns: Columns) -> Interacti
         )
     if data.time is not None and dated(data.time) != dated(new.time):
         raise InputError(f"{new.name}: the times of the new rows are in another unit than the model's")
-    user_ids, users = _index(data.user_ids, new.user_ids, "user")
-    item_ids, items = _index(data.item_ids, new.item_ids, "item")
+    if columns.min_rating is not None and new.rating is None:
+        raise InputError(f"{new.name}: give each new row a rating, in the column {columns.rating!r}")
+    known = [data] if data.excluded is None else [data, data.excluded]
+    user_ids, users = _index([*(one.user_ids for one in reversed(known)), new.user_ids], "user")
+    item_ids, items = _index([*(one.item_ids for one in reversed(known)), new.item_ids], "item")
     new_liked = np.ones(len(new.users), dtype=bool)
     if new.rating is not None:
         least = columns.min_rating
         new_liked = new.rating > 0 if least is None else new.rating >= least
-    u = np.concatenate([data.users, users[new.users]])
-    i = np.concatenate([data.items, items[new.items]])
-    liked = np.concatenate([np.ones(len(data.users), dtype=bool), new_liked])
-    time = None if data.time is None else np.concatenate([data.time, new.time])
-    weight = None
-    if data.weight is not None or new.weight is not None:
-        weight = np.concatenate([_weights(data), _weights(new)])
+    tables = [*known, new]
+    u = np.concatenate([_places(users, one.user_ids)[one.users] for one in tables])
+    i = np.concatenate([_places(items, one.item_ids)[one.items] for one in tables])
+    liked = np.concatenate(
+        [
+            np.ones(len(data.users), dtype=bool),
+            *(np.zeros(len(one.users), bool) for one in known[1:]),
+            new_liked,
+        ]
+    )
+    time = None if data.time is None else np.concatenate([one.time for one in tables])
     order = np.arange(len(u)) if time is None else np.argsort(time, kind="stable")
     pairs, pair_of = np.unique(u.astype(np.int64) * len(item_ids) + i, return_inverse=True)
     latest = np.zeros(len(pairs), dtype=np.int64)
     latest[pair_of[order]] = order
-    if weight is not None:
-        weight = np.bincount(pair_of, weight)
+    weight = None
+    if any(one.weight is not None for one in tables):
+        weight = np.concatenate(
+            [np.ones(len(one.users)) if one.weight is None else one.weight for one in tables]
+        )
+        if columns.duplicates == "last":
+            weight = weight[latest]
+        else:
+            weight = np.bincount(pair_of, weight)
     data = replace(data, user_ids=user_ids, item_ids=item_ids)
     return _of_pairs(
         data, u[latest], i[latest], liked[latest], None if time is None else time[latest], weight
     )
 
 
-def _weights(data: Interactions) -> NDArray[np.float64]:
-    return np.ones(len(data.users)) if data.weight is None else data.weight
-
-
-def _index(
-    known: NDArray[np.object_], new: NDArray[np.object_], what: str
-) -> tuple[NDArray[np.object_], NDArray[np.int64]]:
-    """Return the known ids with the new ones behind them, and the place of each new one."""
-    index = {str(name): k for k, name in enumerate(known)}
-    integers = all(isinstance(name, int) for name in known)
-    added: list[Any] = []
-    for name in new:
+def _index(parts: list[NDArray[np.object_]], what: str) -> tuple[NDArray[np.object_], dict[str, int]]:
+    """Return all ids, those of the first part first, and their places by text."""
+    index: dict[str, int] = {}
+    ids: list[Any] = []
+    integers = all(isinstance(name, int) for name in parts[0])
+    for name in (name for part in parts for name in part):
         if str(name) not in index:
             index[str(name)] = len(index)
-            added.append(name if not integers else _integer(name, what))
-    ids = np.concatenate([known, np.array(added, dtype=object)]) if added else known
-    return ids, np.array([index[str(name)] for name in new], dtype=np.int64)
+            ids.append(_integer(name, what) if integers else name)
+    out = np.empty(len(ids), dtype=object)
+    out[:] = ids
+    return out, index
+
+
+def _places(index: dict[str, int], ids: NDArray[np.object_]) -> NDArray[np.int64]:
+    return np.array([index[str(name)] for name in ids], dtype=np.int64)
 
 
 def _integer(name: Any, what: str) -> int:
@@ -100,11 +119,21 @@ def _integer(name: Any, what: str) -> int:
 def _of_pairs(
     data: Interactions, users: Any, items: Any, keep: NDArray[np.bool_], time: Any, weight: Any
 ) -> Interactions:
-    """Return interactions of the pairs to keep; an id goes whose pairs all go."""
-    user_ids, users_kept = _remaining(users, keep, data.user_ids)
-    item_ids, items_kept = _remaining(items, keep, data.item_ids)
+    """Return interactions of the pairs to keep, the others excluded; an id goes whose pairs all go."""
     if not keep.any():
         raise InputError("no interactions are left")
+    user_ids, users_kept = _remaining(users, keep, data.user_ids)
+    item_ids, items_kept = _remaining(items, keep, data.item_ids)
+    excluded = None
+    if not keep.all():
+        excluded = Interactions(
+            users[~keep].astype(np.int32),
+            items[~keep].astype(np.int32),
+            data.user_ids,
+            data.item_ids,
+            time=None if time is None else time[~keep],
+            weight=None if weight is None else weight[~keep],
+        )
     return replace(
         data,
         users=users_kept,
@@ -116,6 +145,7 @@ def _of_pairs(
         weight=None if weight is None else weight[keep],
         user_features=_reindexed(data.user_features, user_ids),
         item_features=_reindexed(data.item_features, item_ids),
+        excluded=excluded,
     )
 
 
@@ -131,6 +161,27 @@ def _remaining(
 
 def _reindexed(table: pd.DataFrame | None, ids: NDArray[np.object_]) -> pd.DataFrame | None:
     return None if table is None else table.reindex(ids)
+
+
+def _without(
+    excluded: Interactions | None, remove: Any, columns: Columns, data: Interactions
+) -> Interactions | None:
+    """Return the excluded pairs that are not removed, over the ids that are left."""
+    if excluded is None:
+        return None
+    keep = ~_removed(excluded, remove, columns)
+    index = []
+    for what in ("user", "item"):
+        ids, pairs = getattr(excluded, f"{what}_ids"), getattr(excluded, f"{what}s")[keep]
+        left = set(map(str, getattr(data, f"{what}_ids"))) | {str(name) for name in ids[pairs]}
+        stay = np.array([str(name) in left for name in ids])
+        index.append(((np.cumsum(stay) - 1)[pairs].astype(np.int32), ids[stay]))
+    (users, user_ids), (items, item_ids) = index
+    columns_of = {
+        name: None if values is None else values[keep]
+        for name, values in (("time", excluded.time), ("weight", excluded.weight))
+    }
+    return Interactions(users, items, user_ids, item_ids, **columns_of)
 
 
 def _removed(data: Interactions, remove: Any, columns: Columns) -> NDArray[np.bool_]:
