@@ -17,7 +17,7 @@ COLUMNS = {"user": "who", "item": "what"}
 
 
 @st.composite
-def tables(draw, texts=st.booleans()):
+def tables(draw):
     """Draw rows with repeated pairs, low ratings, ties in time and ids of either kind; and where to cut."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     size = draw(st.integers(8, 40))
@@ -27,7 +27,7 @@ def tables(draw, texts=st.booleans()):
         "plays": rng.integers(1, 5, size),
     })  # fmt: skip
     rows.loc[0, "stars"] = 5  # something is liked in the first part
-    if draw(texts):
+    if draw(st.booleans()):
         rows = rows.assign(who="u" + rows.who.astype(str), what="i" + rows.what.astype(str))
     return rows, draw(st.integers(4, size - 2))
 
