@@ -26,7 +26,7 @@ def tables(draw):
         "stars": rng.integers(0, 6, size), "when": rng.integers(1, 9, size) * 86_400.0 + 1e9,
         "plays": rng.integers(1, 5, size),
     })  # fmt: skip
-    rows.loc[0, "stars"] = 5  # something is liked in the first part
+    rows.loc[0, ["who", "what", "stars"]] = 8, 8, 5  # one pair is liked throughout
     if draw(st.booleans()):
         rows = rows.assign(who="u" + rows.who.astype(str), what="i" + rows.what.astype(str))
     return rows, draw(st.integers(4, size - 2))
