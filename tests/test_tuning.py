@@ -95,7 +95,7 @@ def test_what_times_decide_is_searched_where_there_are_some(timed, protocol, sea
 
 @pytest.mark.parametrize(
     ("model", "searched"),
-    [("ease:keep_inverse=true", set()), ("ease", {"ridge_power", "dropout"}),
+    [("ease", {"ridge_power", "dropout"}),
      ("cf-komd:kernel=linear", set()), ("cf-komd:kernel=mc", {"degree"})],
 )  # fmt: skip
 def test_parameters_are_searched_where_they_mean_something(timed, model, searched):
