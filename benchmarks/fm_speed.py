@@ -18,19 +18,19 @@ from recsys.datasets import load_dataset
 from recsys.fm import FactorizationMachineRegressor, PairEncoder
 
 
-def encoded() -> tuple[object, np.ndarray, object, np.ndarray]:
-    """Return train rows, ratings, test rows, ratings of a random 80/20 split."""
+def encoded() -> tuple[object, np.ndarray, object, np.ndarray, int]:
+    """Return train rows, ratings, test rows, ratings and the number of user columns of a random 80/20 split."""
     data = load_dataset("movielens")
     people = data.user_features.assign(zip=data.user_features["zip"].astype(str).str[0])
     encoder = PairEncoder(people, data.item_features).fit(data.n_users, data.n_items)
     X = encoder.transform(data.users, data.items)
     order = np.random.default_rng(0).permutation(len(data.users))
     train, test = order[:80_000], order[80_000:]
-    return X[train], data.rating[train], X[test], data.rating[test]
+    return X[train], data.rating[train], X[test], data.rating[test], encoder.split_
 
 
 def main() -> None:
-    X, y, held, truth = encoded()
+    X, y, held, truth, split = encoded()
     started = time.perf_counter()
     linear = Ridge(alpha=1.0).fit(X, y)
     seconds = time.perf_counter() - started
@@ -38,9 +38,9 @@ def main() -> None:
     rows: list[tuple[object, ...]] = [(1, "ridge", 1, X.shape[1], X.nnz, "", "", seconds, "", "", rmse)]
     for degree in (2, 3):
         whole = {}
-        for solver, threads in (("cd", 1), ("block", 1), ("relational", 1), ("relational", 2)):
+        for solver, threads in (("cd", 1), ("block", 1), ("pairs", 1), ("pairs", 2)):
             options = {"degree": degree, "fit_lower": None, "n_components": 30, "solver": solver}
-            options |= {"tol": 0.0, "init_scale": 0.1, "num_threads": threads}
+            options |= {"tol": 0.0, "init_scale": 0.1, "num_threads": threads, "split": split}
             FactorizationMachineRegressor(max_iter=1, **options).fit(X, y)
             best = np.inf
             for _ in range(3):

@@ -51,9 +51,9 @@ class FactorMachine(BaseEstimator):
         Ω: nothing; ‖P‖₁; Σ_s K_A^m(|p_s|, 1); Σ_j ‖p_j‖; K_A^m over ‖p_j‖; Σ_{i<j} |⟨p_i, p_j⟩|; and
         Σ_s ‖p_s‖₁^m / m! and (Σ_j ‖p_j‖)^m / m!. The all-subsets model has Π(1 + ·) in place of K_A^m.
     solver : str
-        "cd", one parameter at a time; "block", a feature's whole row; "relational", "cd" on rows that
-        are made of objects which repeat; "adagrad" and "psgd", mini-batches; "fista", "nmapgd",
-        "lbfgs", "subgradient", whole gradients.
+        "cd", one parameter at a time; "block", a feature's whole row; "pairs", "cd" on rows of two parts
+        that repeat, such as users and items (see `split`); "adagrad" and "psgd", mini-batches;
+        "fista", "nmapgd", "lbfgs", "subgradient", whole gradients.
     alpha, beta, gamma : float ≥ 0
         Regularization strengths of linear weights, factors and the penalty, beside a mean over rows.
     fit_linear, fit_intercept : bool
@@ -66,6 +66,8 @@ class FactorMachine(BaseEstimator):
         Of "adagrad" and "psgd".
     batch_size : int ≥ 1
         Of "adagrad" and "psgd".
+    split : int ≥ 1, optional
+        Of "pairs": the first so many columns are the left part of a row.
     warm_start : bool
         Continue from the last fit, if its numbers of features, orders and components are the same.
     init_scale : float > 0
@@ -115,6 +117,7 @@ class FactorMachine(BaseEstimator):
     tol: float = 1e-5
     learning_rate: float = 0.1
     batch_size: int = 1
+    split: int | None = None
     warm_start: bool = False
     init_scale: float = 0.05
     init_lambda: str = "ones"
@@ -141,6 +144,8 @@ class FactorMachine(BaseEstimator):
         for name in ("n_components", "max_iter", "batch_size"):
             check_integer(name, getattr(self, name), 1)
         check_integer("num_threads", self.num_threads, 0)
+        if self.split is not None:
+            check_integer("split", self.split, 1)
         for name in ("alpha", "beta", "gamma", "tol"):
             check_real(name, getattr(self, name), 0.0)
         for name in ("init_scale", "learning_rate"):
@@ -250,7 +255,8 @@ class FactorMachine(BaseEstimator):
         for P in model.tables():
             P[:, absent] = 0.0
         objective = self._objective(model, X, y, rng, weights)
-        options = Options(float(self.learning_rate), self.batch_size, self.num_threads or None)
+        threads = self.num_threads or None
+        options = Options(float(self.learning_rate), self.batch_size, threads, self.split)
         self._run(SOLVERS.get(self.solver)(objective, options))
         self._keep(model)
 

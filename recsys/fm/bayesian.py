@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,15 +18,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from recsys.errors import InputError
 from recsys.fm.base import clean_rows, weighed_rows
-from recsys.fm.blocks import Block, find_blocks, given_blocks
 from recsys.fm.gibbs import Sampler
 from recsys.fm.objective import Model
+from recsys.fm.solvers.pairs import pairs_of_rows
 from recsys.multilinear.forms import ANOVA, Form
 from recsys.utils.features import checked_rows
 from recsys.utils.memory import check_fits
 from recsys.utils.progress import report
 from recsys.utils.two_classes import TwoClassMixin, two_classes
-from recsys.utils.validation import check_choice, check_integer, check_real
+from recsys.utils.validation import check_integer, check_real
 
 __all__ = ["BayesianFactorizationMachineClassifier", "BayesianFactorizationMachineRegressor"]
 
@@ -49,9 +49,9 @@ class BayesianFactorizationMachine(BaseEstimator):
         Sweeps over all parameters.
     burn_in : int ≥ 0, below n_draws
         The first so many draws are forgotten.
-    blocks : "auto", list of int, or None
-        The parts of a row that repeat: looked for; given as numbers of columns; or the whole row is one.
-        The parameters of a block share a prior, of each order and component.
+    split : int ≥ 1, optional
+        The first so many columns and the others are two parts of a row that repeat, such as users and
+        items. The parameters of a part share a prior, of each order and component.
     fit_linear, fit_intercept : bool
     init_scale : float > 0
         Standard deviation of the first P.
@@ -78,8 +78,8 @@ class BayesianFactorizationMachine(BaseEstimator):
     Notes
     -----
     Source: Freudenthaler, Schmidt-Thieme, Rendle, Bayesian Factorization Machines (2011); Rendle,
-    Scaling Factorization Machines to Relational Data (2013). Priors are libFM's, by block and
-    of a y that is standardised: normal with a mean and a precision for each block and component, these
+    Scaling Factorization Machines to Relational Data (2013). Priors are libFM's, by part and
+    of a y that is standardised: normal with a mean and a precision for each part and component, these
     from N(0, 1/λ) and Γ(½, ½), the noise from Γ(½, ½). Features should vary by about 1, as those of one
     of several do: scale others. The regressor's `sample_weight` multiplies the precision of a row's
     noise. The classifier takes none: it draws one latent number for each row, which no weight repeats.
@@ -89,7 +89,7 @@ class BayesianFactorizationMachine(BaseEstimator):
     n_components: int = 8
     n_draws: int = 100
     burn_in: int = 10
-    blocks: str | Sequence[int] | None = "auto"
+    split: int | None = None
     fit_linear: bool = True
     fit_intercept: bool = True
     init_scale: float = 0.1
@@ -108,17 +108,8 @@ class BayesianFactorizationMachine(BaseEstimator):
         check_integer("burn_in", self.burn_in, 0, self.n_draws - 1)
         check_integer("num_threads", self.num_threads, 0)
         check_real("init_scale", self.init_scale, 0.0, open_low=True)
-        if isinstance(self.blocks, str):
-            check_choice("blocks", self.blocks, ("auto",))
-
-    def _blocks_of(self, X: sp.csr_matrix) -> list[Block]:
-        if self.blocks is None:
-            return given_blocks(X, [X.shape[1]])
-        if not isinstance(self.blocks, str):
-            return given_blocks(X, self.blocks)
-        found = find_blocks(X)
-        few = sum(block.rows.shape[0] for block in found) <= X.shape[0]
-        return found if few else given_blocks(X, [X.shape[1]])
+        if self.split is not None:
+            check_integer("split", self.split, 1)
 
     def _sample(
         self, X: sp.csr_matrix, y: NDArray[np.float64], classes: bool, scale: float = 1.0,
@@ -132,15 +123,15 @@ class BayesianFactorizationMachine(BaseEstimator):
             "lower n_draws or n_components, or raise burn_in",
         )  # fmt: skip
         self._shape = (self.degree, self.n_components, self.fit_linear)
-        # Rows in the order of the first block's objects are walked fastest.
-        blocks = self._blocks_of(X)
-        order = np.argsort(blocks[0].of, kind="stable")
-        sorted_weights = None if weights is None else weights[order]
+        split = X.shape[1] if self.split is None else self.split
+        if split > X.shape[1]:
+            raise InputError(f"split is {split}, and the rows have {X.shape[1]} columns")
+        ends = np.arange(split), np.arange(split, X.shape[1])
         seed = check_random_state(self.random_state).randint(2**31, size=4)
         sampler = Sampler(
-            [block.reordered(order) for block in blocks], y[order], orders, self.n_components,
-            X.shape[1], classes, self.fit_linear, self.fit_intercept, float(self.init_scale),
-            np.random.default_rng(seed), self.num_threads or None, sorted_weights,
+            pairs_of_rows(X, ends), ends, y, orders, self.n_components, X.shape[1], classes,
+            self.fit_linear, self.fit_intercept, float(self.init_scale), np.random.default_rng(seed),
+            self.num_threads or None, weights,
         )  # fmt: skip
         draws, precisions, done = np.empty((kept, size)), np.empty(kept), 0
         total = np.zeros(len(y))
@@ -157,8 +148,8 @@ class BayesianFactorizationMachine(BaseEstimator):
             if self.callback is not None and self.callback(k + 1, error) and done:
                 break
         self.draws_, self.precisions_ = draws[:done], precisions[:done]
-        left = (y[order] - total / done) ** 2
-        if not classes and _mean(left, sorted_weights) > WORSE * _mean(y**2, weights) > 0.0:
+        left = (y - total / done) ** 2
+        if not classes and _mean(left, weights) > WORSE * _mean(y**2, weights) > 0.0:
             warnings.warn(
                 "the mean of the draws fits the training rows worse than no model: scale the features, "
                 "or raise n_draws and burn_in", ConvergenceWarning, stacklevel=3,

@@ -90,6 +90,8 @@ class PairEncoder:
                 parts.append(Field(user, rows, tuple(columns)))
                 names += columns
                 at += len(columns)
+            if user:
+                self.split_ = at
         self.fields_, self._parts, self.names_ = tuple(fields), parts, tuple(names)
         return self
 

@@ -1,4 +1,4 @@
-"""The Bayesian factorization machine: each draw against dense rows, intervals, blocks."""
+"""The Bayesian factorization machine: each draw against dense rows, intervals."""
 
 import numpy as np
 import pytest
@@ -14,11 +14,10 @@ from recsys import InputError
 from recsys.fm import (
     BayesianFactorizationMachineClassifier,
     BayesianFactorizationMachineRegressor,
-    FactorizationMachineRegressor,
     bayesian,
 )
-from recsys.fm.blocks import find_blocks, given_blocks
 from recsys.fm.gibbs import Sampler
+from recsys.fm.solvers.pairs import pairs_of_rows
 from tests.reference import gibbs as reference
 
 
@@ -34,28 +33,28 @@ def joined(rng, rows, sizes, width=3):
 @pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(
-    seed=st.integers(0, 10**6), sizes=st.lists(st.integers(1, 4), min_size=1, max_size=3),
+    seed=st.integers(0, 10**6), sizes=st.lists(st.integers(1, 4), min_size=1, max_size=2),
     orders=st.sampled_from([[2], [3], [2, 3], [2, 3, 4]]), threads=st.sampled_from([1, None]),
 )  # fmt: skip
 def test_a_draw_is_that_of_dense_rows(seed, sizes, orders, threads):
     rng = np.random.default_rng(seed)
     X, widths = joined(rng, 14, sizes)
     y = rng.standard_normal(X.shape[0])
-    blocks = given_blocks(X, widths)
-    sampler = Sampler(blocks, y, orders, 2, X.shape[1], False, True, True, 1.0, np.random.default_rng(1), threads)  # fmt: skip
+    ends = np.arange(widths[0]), np.arange(widths[0], X.shape[1])
+    sampler = Sampler(pairs_of_rows(X, ends), ends, y, orders, 2, X.shape[1], False, True, True, 1.0, np.random.default_rng(1), threads)  # fmt: skip
     bias, w, precision = 0.0, sampler.w[:, 0].copy(), None
     tables = [(m, P.copy()) for m, P in zip(orders, sampler.tables, strict=True)]
     same = np.random.default_rng(1)
     for P in sampler.tables:
         same.standard_normal(P.shape)
-    dense, features = X.toarray(), [block.features for block in blocks]
+    dense, features = X.toarray(), [end for end in ends if len(end)]
     for k in range(2):
         found = sampler.draw()
         bias, w, tables, precision = reference.draw(dense, y, features, bias, w, tables, same, k == 0)
         wanted = np.concatenate([[bias], w, *(P.ravel() for _, P in tables)])
         np.testing.assert_allclose(found.z, wanted, rtol=1e-7, atol=1e-7)
         assert found.precision == pytest.approx(precision, rel=1e-8)
-        np.testing.assert_allclose(sampler.error, y - sampler.predictions(), rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(sampler.fitted, sampler.predictions(), rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.thorough
@@ -64,7 +63,9 @@ def test_draws_are_the_same_by_any_number_of_threads(monkeypatch):
     X, _ = joined(np.random.default_rng(0), 300, [20, 15])
     y = np.random.default_rng(1).standard_normal(300)
     fits = [
-        BayesianFactorizationMachineRegressor(degree=3, n_draws=4, burn_in=1, num_threads=k).fit(X, y)
+        BayesianFactorizationMachineRegressor(
+            degree=3, n_draws=4, burn_in=1, split=22, num_threads=k
+        ).fit(X, y)
         for k in (1, 2)
     ]
     np.testing.assert_array_equal(fits[0].draws_, fits[1].draws_)
@@ -131,46 +132,16 @@ def test_probabilities_are_those_of_the_classes():
 def test_latent_values_lie_on_the_side_of_their_class():
     X, y, widths = planted(400, classes=True)
     y = np.where(y > 0, 1.0, -1.0)
-    sampler = Sampler(given_blocks(X, widths), y, [2], 2, X.shape[1], True, True, True, 0.1, np.random.default_rng(0))  # fmt: skip
+    ends = np.arange(widths[0]), np.arange(widths[0], X.shape[1])
+    sampler = Sampler(pairs_of_rows(X, ends), ends, y, [2], 2, X.shape[1], True, True, True, 0.1, np.random.default_rng(0))  # fmt: skip
     for _ in range(5):
         sampler.draw()
         sampler.bias += 300.0  # far in the tail of one class
-        sampler.error -= 300.0
+        sampler.fitted += 300.0
         sampler._draw_latent()
-        assert (sampler._latent * y > 0).all() and np.isfinite(sampler.error).all()
+        assert (sampler.target * y > 0).all() and np.isfinite(sampler.target).all()
         sampler.bias -= 300.0
-        sampler.error += 300.0
-
-
-def test_blocks_are_found():
-    rng = np.random.default_rng(0)
-    users, items = rng.integers(0, 40, 900), rng.integers(0, 30, 900)
-    ages, history = rng.integers(0, 5, 40), sp.random(40, 30, 0.2, random_state=0, format="csr")
-    month = rng.integers(0, 6, 900)
-    X = sp.csr_matrix(sp.hstack([
-        np.eye(40)[users], np.eye(30)[items], np.eye(5)[ages][users], history[users], np.eye(6)[month],
-        rng.integers(0, 2, (900, 1)),
-    ]))  # fmt: skip
-    blocks = find_blocks(X)
-    assert [block.rows.shape[0] for block in blocks] == [40, 30, 6, 2]
-    np.testing.assert_array_equal(
-        np.sort(blocks[0].features), [*range(40), *range(70, 75), *range(75, 105)]
-    )
-    rebuilt = np.zeros(X.shape)
-    for block in blocks:
-        rebuilt[:, block.features] = block.rows[block.of].toarray()
-        for k in range(block.rows.shape[0]):
-            np.testing.assert_array_equal(
-                block.entries[block.ptr[k] : block.ptr[k + 1]], np.flatnonzero(block.of == k)
-            )
-    np.testing.assert_array_equal(rebuilt, X.toarray())
-
-
-def test_more_kinds_than_blocks_share_the_last(monkeypatch):
-    monkeypatch.setattr("recsys.fm.blocks.MOST", 2)
-    X, _ = joined(np.random.default_rng(0), 200, [9, 7, 5, 3])
-    blocks = find_blocks(X)
-    assert len(blocks) == 2 and sum(len(block.features) for block in blocks) == X.shape[1]
+        sampler.fitted -= 300.0
 
 
 def test_columns_that_no_row_has_come_from_their_prior():
@@ -183,8 +154,8 @@ def test_columns_that_no_row_has_come_from_their_prior():
 @pytest.mark.parametrize(
     "change, why",
     [
-        ({"burn_in": 10, "n_draws": 10}, "burn_in"), ({"degree": 1}, "degree"), ({"blocks": [3, 2]}, "add up to"),
-        ({"blocks": "some"}, "blocks"), ({"blocks": 5}, "add up to"), ({"init_scale": 0.0}, "init_scale"),
+        ({"burn_in": 10, "n_draws": 10}, "burn_in"), ({"degree": 1}, "degree"), ({"split": 0}, "split"),
+        ({"split": 1000}, "split"), ({"init_scale": 0.0}, "init_scale"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused(change, why):
@@ -202,7 +173,7 @@ def test_a_callback_ends_the_chain():
         return k >= 4
 
     model = BayesianFactorizationMachineRegressor(
-        n_draws=50, burn_in=6, blocks=widths, callback=enough
+        n_draws=50, burn_in=6, split=widths[0], callback=enough
     ).fit(X, y)
     assert len(told) == 7 and len(model.draws_) == 1 and told[-1][1] == model.history_[-1]["error"]
 
@@ -232,7 +203,9 @@ def test_the_first_kept_draws_are_like_the_last():
     X = sp.csr_matrix(
         sp.hstack([sp.identity(3000, format="csr")[users], sp.identity(600, format="csr")[items]])
     )
-    model = BayesianFactorizationMachineRegressor(n_components=2, n_draws=60, burn_in=0).fit(X, y)
+    model = BayesianFactorizationMachineRegressor(n_components=2, n_draws=60, burn_in=0, split=3000).fit(
+        X, y
+    )
     spread = model.draws_[:, 1:3001].std(axis=1)
     assert spread[10] == pytest.approx(spread[30:].mean(), rel=0.15) and spread[10] == pytest.approx(
         0.6, rel=0.2
@@ -254,8 +227,6 @@ def test_rows_of_nothing_have_the_mean(classes):
     found = kind(n_draws=40, burn_in=10).fit(np.zeros((40, 3)), y)
     told = found.predict_proba(np.zeros((1, 3)))[0, 1] if classes else found.predict(np.zeros((1, 3)))[0]
     assert told == pytest.approx(0.5, abs=0.1)
-    with pytest.raises(InputError, match="parts that repeat"):
-        FactorizationMachineRegressor(solver="relational").fit(np.zeros((40, 3)), y)
 
 
 def test_without_an_intercept_a_large_target_is_met():

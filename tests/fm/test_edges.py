@@ -20,11 +20,9 @@ from recsys.fm import (
     planted_interactions,
     recovery,
 )
-from recsys.fm.blocks import joined_blocks
 from recsys.fm.penalties import l1, ti
 from recsys.fm.solvers import solver_names
 from recsys.fm.solvers.descent import visiting_order
-from recsys.fm.solvers.relational import BlockPasses
 from recsys.multilinear.symmetric import symmetric_polynomials, with_size, without
 from recsys.utils import threads
 from tests.fm.test_fm import task
@@ -114,26 +112,6 @@ def many_pairs(seed=0, n=3000):
     return sp.csr_matrix(np.hstack([A[u], B[v]])), y
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("degree", [2, 3, 4])
-@pytest.mark.parametrize("penalty", ["l2", "ti"])
-def test_relational_steps_are_those_of_coordinate_descent_with_rare_columns(degree, penalty):
-    X, y = many_pairs()
-    order = visiting_order(np.bincount(X.indices, minlength=X.shape[1]), X.shape[0])
-    passes = BlockPasses(joined_blocks(X), order, 1)
-    assert [block.rows.shape[0] for block in passes.objects.blocks] == [300, 250]
-    assert [b for b, _ in passes.runs] == [1, 0, 1]
-    kw = {"degree": degree, "penalty": penalty, "gamma": 1e-4, "n_components": 3, "init_scale": 0.3}
-    slow, fast, two = (
-        FactorizationMachineRegressor(solver=solver, max_iter=3, tol=0.0, num_threads=n, **kw).fit(X, y)
-        for solver, n in (("cd", 1), ("relational", 1), ("relational", 2))
-    )
-    for a, b, c in zip(slow.P_, fast.P_, two.P_, strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-8)
-        np.testing.assert_array_equal(b, c)
-    np.testing.assert_allclose(slow.w_, fast.w_, atol=1e-8)
-
-
 @pytest.fixture(scope="module")
 def ratings(data_dir):
     data = load_dataset("movielens", data_dir)
@@ -142,7 +120,7 @@ def ratings(data_dir):
     X = encoder.transform(data.users, data.items)
     order = np.random.default_rng(0).permutation(len(data.users))
     train, test = order[:80_000], order[80_000:]
-    return X[train], data.rating[train], X[test], data.rating[test]
+    return X[train], data.rating[train], X[test], data.rating[test], encoder.split_
 
 
 @pytest.mark.slow
@@ -274,13 +252,13 @@ def test_the_default_strength_of_a_sparse_penalty_selects():
 def test_the_defaults_beat_a_linear_model_on_movielens(ratings, kw):
     from sklearn.linear_model import Ridge
 
-    X, y, held, truth = ratings
+    X, y, held, truth, split = ratings
 
     def error(model):
         return np.sqrt(np.mean((model.fit(X, y).predict(held) - truth) ** 2))
 
     linear = min(error(Ridge(alpha=a)) for a in (0.1, 1.0, 10.0))
-    assert error(FactorizationMachineRegressor(**({"solver": "relational"} | kw))) < linear
+    assert error(FactorizationMachineRegressor(**({"solver": "pairs", "split": split} | kw))) < linear
 
 
 # ---- columns that are not there

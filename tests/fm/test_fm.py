@@ -271,7 +271,7 @@ def test_probabilities_need_the_logistic_loss():
         ({"loss": "logistic"}, "loss must be"), ({"solver": "newton"}, "solver must be one of"),
         ({"penalty": "l1", "solver": "lbfgs"}, "cannot serve penalty 'l1'"), ({"degree": 3, "penalty": "cs", "solver": "cd"}, "use solver='block'"),
         ({"penalty": "omega", "degree": 3, "solver": "nmapgd"}, "no solver can"), ({"learning_rate": 0.0}, "learning_rate"),
-        ({"solver": "relational"}, "use solver='cd'"), ({"batch_size": 0}, "batch_size"),
+        ({"solver": "pairs"}, "split"), ({"batch_size": 0}, "batch_size"),
         ({"beta": -1.0}, "beta"), ({"fit_lower": "simple"}, "fit_lower"), ({"max_iter": 0}, "max_iter"),
     ],
 )  # fmt: skip

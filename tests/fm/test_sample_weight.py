@@ -118,7 +118,7 @@ def test_integers_are_repeated_rows_by_other_solvers(model):
 def test_integers_are_repeated_rows_of_objects(degree, loss):
     X, y = paired(degree)
     weights = np.random.default_rng(0).integers(0, 4, len(y))
-    model = FactorizationMachineRegressor(solver="relational", degree=degree, loss=loss, **FEW)
+    model = FactorizationMachineRegressor(solver="pairs", split=8, degree=degree, loss=loss, **FEW)
     check_repeated(model, X, y, weights)
     plain = sklearn.clone(model).set_params(solver="cd").fit(X, y, sample_weight=weights)
     ours = model.fit(X, y, sample_weight=weights)
@@ -325,11 +325,11 @@ def test_scikit_learn_passes_them_on():
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("degree", [2, 3, 4])
-@pytest.mark.parametrize("blocks", [None, [8, 6]])
-def test_the_draws_are_those_of_repeated_rows(degree, blocks):
+@pytest.mark.parametrize("split", [None, 8])
+def test_the_draws_are_those_of_repeated_rows(degree, split):
     X, y = paired(degree, n=60)
     weights = np.random.default_rng(0).integers(0, 4, len(y))
-    model = sklearn.clone(BAYESIAN).set_params(degree=degree, blocks=blocks)
+    model = sklearn.clone(BAYESIAN).set_params(degree=degree, split=split)
     again = np.repeat(np.arange(len(y)), weights)
     ours = sklearn.clone(model).fit(X, y, sample_weight=weights)
     slow = sklearn.clone(model).fit(X[again], y[again])

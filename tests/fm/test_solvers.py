@@ -13,11 +13,10 @@ from recsys.fm import (
     FactorizationMachineRegressor,
     PolynomialNetworkRegressor,
 )
-from recsys.fm.block_tables import NOTHING, BlockTables
-from recsys.fm.blocks import find_blocks, given_blocks, joined_blocks
 from recsys.fm.objective import Model, Objective, Regularization
 from recsys.fm.penalties import as_penalty, penalties
 from recsys.fm.solvers import SOLVERS, refusal, solver_names
+from recsys.fm.solvers.pairs import pairs_of_rows
 from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, GROWTH, GUARD, MIXED, PRODUCT, Form, guard_of
 from recsys.multilinear.losses import LOSSES, loss_names
 from recsys.multilinear.symmetric import symmetric_polynomials, with_size, without
@@ -169,133 +168,54 @@ def paired(seed=0, n=400):
     return X, rng.normal(size=n) + (A[u] @ rng.normal(size=15)) * (B[v] @ rng.normal(size=13))
 
 
-def of_four(seed=0, n=500):
-    """Users, items, a context, and what each user has had beside the users, in columns of their own."""
-    rng = np.random.default_rng(seed)
-    history = rng.integers(0, 2, (12, 9)) / 3
-    u, v, w, z = (
-        rng.integers(0, 12, n),
-        rng.integers(0, 9, n),
-        rng.integers(0, 5, n),
-        rng.integers(0, 4, n),
-    )
-    X = np.hstack([np.eye(12)[u], np.eye(9)[v], np.eye(5)[w], history[u], np.eye(4)[z]])
-    return X, rng.normal(size=n) + (X @ rng.normal(size=X.shape[1])) ** 2
-
-
 @pytest.mark.thorough
-@pytest.mark.parametrize("rows", [paired, of_four])
 @pytest.mark.parametrize("degree", [2, 3, 4])
 @pytest.mark.parametrize("penalty", ["l2", "l1", "ti"])
-def test_the_relational_steps_are_those_of_coordinate_descent(degree, penalty, rows):
-    X, y = rows()
+def test_steps_on_pairs_are_those_of_coordinate_descent(degree, penalty):
+    X, y = paired()
     settings_ = dict(
-        degree=degree, n_components=3, max_iter=4, tol=0.0, penalty=penalty, gamma=1e-3, init_scale=0.5, fit_intercept=False,
+        degree=degree, n_components=1, max_iter=4, tol=0.0, penalty=penalty, gamma=1e-3, init_scale=0.5, fit_intercept=False,
     )  # fmt: skip
     slow = FactorizationMachineRegressor(solver="cd", **settings_).fit(X, y)
-    fast = FactorizationMachineRegressor(solver="relational", **settings_).fit(X, y)
+    fast = FactorizationMachineRegressor(solver="pairs", split=15, **settings_).fit(X, y)
     for a, b in zip(slow.P_, fast.P_, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-8)
     np.testing.assert_allclose(slow.w_, fast.w_, atol=1e-8)
-    one = FactorizationMachineRegressor(solver="relational", num_threads=1, **settings_).fit(X, y)
-    two = FactorizationMachineRegressor(solver="relational", num_threads=2, **settings_).fit(X, y)
+
+
+def test_fits_on_pairs_do_not_depend_on_the_number_of_threads(monkeypatch):
+    monkeypatch.setattr("recsys.utils.threads.WORTH", 0)
+    X, y = paired()
+    one, two = (
+        FactorizationMachineRegressor(solver="pairs", split=15, max_iter=3, num_threads=k).fit(X, y)
+        for k in (1, 2)
+    )
     np.testing.assert_array_equal(one.P_[0], two.P_[0])
 
 
+def test_rows_are_pairs_of_what_is_distinct():
+    X, _ = paired()
+    pairs = pairs_of_rows(sp.csr_matrix(X), (np.arange(15), np.arange(15, 28)))
+    left, right = (side.rows.toarray() for side in pairs.sides)
+    assert (len(left), len(right)) == (12, 9)
+    np.testing.assert_array_equal(np.hstack([left[pairs.left], right[pairs.right]]), X)
+
+
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
-def test_the_relational_objective_never_rises(loss):
+def test_the_objective_on_pairs_never_rises(loss):
     X, y = paired(1)
     model = FactorizationMachineClassifier(
-        solver="relational", loss=loss, degree=3, n_components=3, init_scale=0.7, max_iter=30, tol=0.0
+        solver="pairs",
+        split=15,
+        loss=loss,
+        degree=3,
+        n_components=3,
+        init_scale=0.7,
+        max_iter=30,
+        tol=0.0,
     ).fit(X, y > np.median(y))
     objective = np.array([entry["objective"] for entry in model.history_])
     assert (np.diff(objective) <= 1e-10).all() and objective[-1] < 0.8 * objective[0]
-
-
-def rebuilt(blocks, shape):
-    out = np.zeros(shape)
-    for block in blocks:
-        out[:, block.features] = block.rows.toarray()[block.of]
-    return out
-
-
-@settings(max_examples=25, deadline=None)
-@given(seed=st.integers(0, 10**6), n=st.integers(1, 60), parts=st.lists(st.integers(1, 5), min_size=1, max_size=5))  # fmt: skip
-def test_blocks_make_up_the_rows(seed, n, parts):
-    rng = np.random.default_rng(seed)
-    tables = [
-        np.hstack([np.eye(k) if rng.random() < 0.7 else np.ones((k, 1)), rng.integers(0, 3, (k, 2))])
-        for k in parts
-    ]
-    dense = np.hstack([table[rng.integers(0, len(table), n)] for table in tables])
-    dense = dense[:, rng.permutation(dense.shape[1])].astype(float)
-    X = sp.csr_matrix(dense)
-    for i in range(n):  # rows need not be sorted
-        mine = slice(X.indptr[i], X.indptr[i + 1])
-        X.indices[mine], X.data[mine] = X.indices[mine][::-1].copy(), X.data[mine][::-1].copy()
-    X = sp.csr_matrix((X.data, X.indices, X.indptr), X.shape)
-    for blocks in (find_blocks(X), joined_blocks(X)):
-        if blocks:
-            np.testing.assert_array_equal(np.sort(np.concatenate([b.features for b in blocks])), range(dense.shape[1]))  # fmt: skip
-            np.testing.assert_array_equal(rebuilt(blocks, dense.shape), dense)
-            for block in blocks:
-                assert len(np.unique(block.rows.toarray(), axis=0)) == block.rows.shape[0]
-
-
-def test_rows_without_identities_are_cut_where_their_parts_repeat(monkeypatch):
-    rng = np.random.default_rng(0)
-    A, B = rng.integers(0, 2, (6, 14)), rng.integers(0, 2, (5, 13))
-    X = sp.csr_matrix(np.hstack([A[rng.integers(0, 6, 300)], B[rng.integers(0, 5, 300)]]).astype(float))
-    monkeypatch.setattr("recsys.fm.blocks.find_blocks", lambda X: [])
-    blocks = joined_blocks(X)
-    assert [block.rows.shape[0] for block in blocks] == [6, 5]
-    np.testing.assert_array_equal(rebuilt(blocks, X.shape), X.toarray())
-    assert joined_blocks(sp.csr_matrix(np.random.default_rng(0).normal(size=(50, 6)))) == []
-
-
-def test_small_blocks_are_joined():
-    rng = np.random.default_rng(0)
-    parts = [rng.integers(0, k, 2000) for k in (40, 30, 4, 3)]
-    X = sp.csr_matrix(
-        np.hstack([np.eye(k)[part] for k, part in zip((40, 30, 4, 3), parts, strict=True)])
-    )
-    assert [block.rows.shape[0] for block in find_blocks(X)] == [40, 30, 4, 3]
-    assert [block.rows.shape[0] for block in joined_blocks(X)] == [40, 30, 12]
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("scale", [0.5, 300.0])  # the second leaves the rows' totals
-@pytest.mark.parametrize("m", [1, 2, 3, 4])
-def test_sums_over_rows_of_blocks_are_those_of_the_definition(m, scale):
-    X, y = of_four(3, 90)
-    blocks = given_blocks(sp.csr_matrix(X), [12, 9, 5, 9, 4])
-    objects, rng = BlockTables(blocks), np.random.default_rng(1)
-    pred = rng.normal(size=90)
-    state, pending = objects.state(m, y, pred), NOTHING
-    p = scale * rng.normal(size=X.shape[1])
-    tables = [objects.component(m, p), objects.component(m, p[::-1].copy())]
-    for k, (n, b) in enumerate([(0, 1), (0, 4), (0, 1), (1, 2), (1, 0)]):
-        component = tables[n]
-        sums = objects.gather(b, component, pending, -1.0, state, LOSSES.get("squared").code, 1 + k % 2)
-        np.testing.assert_allclose(state[:, 0], pred, rtol=1e-9, atol=1e-9 * scale**m)
-        C = np.zeros((90, m))
-        for i in range(90):
-            polynomial = np.eye(1, m)[0]
-            for a in set(range(5)) - {b}:
-                own = component.table[objects.of[i, a], :m]
-                polynomial = np.convolve(polynomial, own)[:m]
-            C[i] = polynomial[::-1]
-        for u in range(blocks[b].rows.shape[0]):
-            mine = C[blocks[b].of == u]
-            wanted = [*((pred - y)[blocks[b].of == u] @ mine), *(mine.T @ mine).ravel()]
-            np.testing.assert_allclose(sums[u], wanted, rtol=1e-8, atol=1e-9 * scale ** (2 * m))
-        place = objects.slices[b]
-        before = component.table[place].copy()
-        component.table[place, 1:] += rng.normal(size=before[:, 1:].shape)
-        pending = objects.changed(b, component, before)
-        pred = pred - np.einsum("it,it->i", C, (component.table[place] - before)[blocks[b].of, 1:])
-    objects.apply(pending, -1.0, state, 1)
-    np.testing.assert_allclose(state[:, 0], pred, rtol=1e-9, atol=1e-9 * scale**m)
 
 
 SERVED = [
@@ -310,7 +230,7 @@ def test_who_serves_what_follows_from_what_solvers_require():
     """The table as it was when it was written by hand."""
     entries, rows = {"l2", "l1", "ti"}, {"l2", "l21", "cs"}
     expected = {
-        "cd": entries, "relational": entries, "block": rows, "lbfgs": {"l2"},
+        "cd": entries, "pairs": entries, "block": rows, "lbfgs": {"l2"},
     }  # fmt: skip
     powers = {"l1-power", "l21-power"}
     expected |= dict.fromkeys(("nmapgd", "subgradient"), entries | rows | powers | {"omega"})
@@ -322,7 +242,7 @@ def test_who_serves_what_follows_from_what_solvers_require():
     deep = [Form(ANOVA, 3, 1)]
     for penalty in ("ti", "cs"):
         able = [name for name in solver_names() if not refusal(name, LOSSES.get("squared"), as_penalty(penalty), deep)]  # fmt: skip
-        own = ["cd", "relational"] if penalty == "ti" else ["block"]
+        own = ["cd", "pairs"] if penalty == "ti" else ["block"]
         assert set(able) == {*own, "psgd", "fista", "nmapgd", "subgradient"}
     assert [name for name in solver_names() if SOLVERS.get(name).pairwise] == ["adagrad", "psgd"]
 
@@ -332,7 +252,7 @@ def test_who_serves_what_follows_from_what_solvers_require():
 def test_every_solver_lowers_every_objective_it_serves(solver, penalty):
     X, y = paired(2)
     model = FactorizationMachineRegressor(
-        solver=solver, penalty=penalty, gamma=1e-3, n_components=3, max_iter=60, tol=0.0, init_scale=0.2, batch_size=8, learning_rate=0.05
+        solver=solver, split=15, penalty=penalty, gamma=1e-3, n_components=3, max_iter=60, tol=0.0, init_scale=0.2, batch_size=8, learning_rate=0.05
     ).fit(X, y)  # fmt: skip
     history = [entry["objective"] for entry in model.history_]
     best = FactorizationMachineRegressor(
@@ -500,15 +420,14 @@ def test_sparsify_ends_at_the_wanted_size_or_says_so():
         ).sparsify(X, y, 4, 4, 4)
 
 
-@pytest.mark.parametrize("rows", [paired, of_four])
-def test_columns_that_a_warm_start_no_longer_has_shrink_as_by_coordinate_descent(rows):
-    X, y = rows()
+def test_columns_that_a_warm_start_no_longer_has_shrink_as_by_coordinate_descent():
+    X, y = paired()
     settings_ = dict(
-        n_components=2, max_iter=2, tol=0.0, warm_start=True, fit_intercept=False, beta=1e-2
+        n_components=1, max_iter=2, tol=0.0, warm_start=True, fit_intercept=False, beta=1e-2, split=15
     )
     some = X[:, 0] + X[:, 1] == 0
     fits = []
-    for solver in ("cd", "relational"):
+    for solver in ("cd", "pairs"):
         model = FactorizationMachineRegressor(solver=solver, **settings_).fit(X, y)
         fits.append(model.fit(X[some], y[some]))
     np.testing.assert_allclose(fits[0].P_[0], fits[1].P_[0], atol=1e-8)

@@ -21,8 +21,8 @@ def draw(X, y, blocks, bias, w, tables, rng, first):
     precision = rng.gamma(0.5 * (1 + len(y)), 2.0 / (1 + error @ error))
     bias = bias + error.mean() + rng.standard_normal() / np.sqrt(precision * len(y))
     for m, P in [(1, w[:, None]), *tables]:
-        for s in range(P.shape[1]):
-            for features in blocks:
+        for features in blocks:
+            for s in range(P.shape[1]):
                 p = P[features, s]
                 mean, prior = 0.0, 1.0
                 if m > 1 or not first:

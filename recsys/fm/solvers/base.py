@@ -23,16 +23,14 @@ class Options(NamedTuple):
     learning_rate : float > 0
     batch_size : int ≥ 1
     threads : int ≥ 1, or None for all
-
-    Examples
-    --------
-    >>> Options(0.1, 8, None).batch_size
-    8
+    split : int ≥ 1, optional
+        Columns of the left part of a row.
     """
 
     learning_rate: float
     batch_size: int
     threads: int | None
+    split: int | None = None
 
 
 class Solver:

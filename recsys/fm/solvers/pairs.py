@@ -10,24 +10,98 @@ Source: Atarashi's thesis 3.3.4, (3.20) and (3.21), with the sums over an object
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys._jit import in_threads, jit
-from recsys.fm.penalties.chain import factor_without, has_totals, prox_scalar, replace_size, totals_of
-from recsys.fm.solvers.descent import Shrinkage
+from recsys.errors import InputError
+from recsys.fm.penalties.chain import (
+    L2,
+    factor_without,
+    has_totals,
+    prox_scalar,
+    replace_size,
+    totals_of,
+)
+from recsys.fm.solvers.base import SOLVERS
+from recsys.fm.solvers.descent import Descent, Shrinkage, visiting_order
 from recsys.multilinear.arrays import Compressed, Target
 from recsys.multilinear.forms import ANOVA, guard_of
 from recsys.multilinear.losses import slopes_of
-from recsys.multilinear.pairs import Pairs, PairTerm, add_products, careful_slopes, object_tables
+from recsys.multilinear.pairs import (
+    Pairs,
+    PairTerm,
+    add_products,
+    careful_slopes,
+    make_pairs,
+    object_tables,
+)
 from recsys.utils.threads import threads_for
 
-__all__ = ["pair_epoch"]
+__all__ = ["PairDescent", "pair_epoch", "pairs_of_rows"]
 
 Vector = NDArray[np.float64]
+Prior = Callable[[int, Vector], tuple[Vector, Vector, Vector]]
 BLOCK = 16  # components of a pass
 ROWS = 64  # of pairs whose products are one call of BLAS
 MOST_ENTRIES = 32_000_000  # of all objects' quadratics; a block has fewer components beyond
+
+
+@SOLVERS.add("pairs")
+class PairDescent(Descent):
+    """Coordinate descent on rows of two parts that repeat, such as users and items."""
+
+    required = ("prox_scalar",)
+    kinds = (ANOVA,)
+    place = 3
+
+    def _prepare(self) -> None:
+        objective, split = self.objective, self.options.split
+        if split is None or split >= objective.X.shape[1]:
+            raise InputError("solver 'pairs' needs split, the number of columns of a row's left part")
+        order = visiting_order(objective.counts(), objective.X.shape[0])
+        self.ends = order[order < split], order[order >= split]
+        self.pairs = pairs_of_rows(objective.X, self.ends)
+
+    def epoch(self) -> float:
+        """Visit the bias and every term once, the linear one first."""
+        objective, model = self.objective, self.objective.model
+        moved = self._bias(objective.target)
+        if model.linear:
+            linear = Shrinkage(objective.regularization.alpha, L2, 0.0)
+            moved += self._pair_term(1, model.w[:, None], np.ones(1), linear)
+        for form, P, weights in zip(model.forms, model.tables(), model.weights, strict=True):
+            moved += self._pair_term(form.order, P[0], weights, self.shrinkage)
+        return self._finished(moved)
+
+    def _pair_term(self, order: int, P: Vector, weights: Vector, shrinkage: Shrinkage) -> float:
+        left, right = self.ends
+        term = PairTerm(np.ones(order + 1), P[left], P[right], weights)
+        threads = self.options.threads
+        moved = pair_epoch(self.pairs, term, self.objective.target, shrinkage, threads=threads)
+        P[left], P[right] = term.left, term.right
+        return moved
+
+
+def pairs_of_rows(X: sp.csr_matrix, ends: tuple[NDArray[np.int64], NDArray[np.int64]]) -> Pairs:
+    """Return rows as pairs of what they have in the left columns and in the right ones."""
+    (A, left), (B, right) = (_distinct_rows(X[:, columns]) for columns in ends)
+    return make_pairs(A, B, left, right)
+
+
+def _distinct_rows(X: sp.csr_matrix) -> tuple[sp.csr_matrix, NDArray[np.int64]]:
+    """Return the rows that differ, by hashes of 64 bits, and which of them each row is."""
+    X.sort_indices()
+    keys = np.random.default_rng(0).integers(1, 2**63, size=X.shape[1], dtype=np.uint64)
+    hashes = (X.data.view(np.uint64) ^ keys[X.indices]) * np.uint64(0x9E3779B97F4A7C15)
+    hashes = (hashes ^ (hashes >> np.uint64(32))) * (keys[X.indices] | np.uint64(1))
+    sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(hashes, dtype=np.uint64)])
+    of_rows = sums[X.indptr[1:]] - sums[X.indptr[:-1]]
+    _, first, which = np.unique(of_rows, return_index=True, return_inverse=True)
+    return sp.csr_matrix(X[first]), which.astype(np.int64)
 
 
 def pair_epoch(
@@ -37,18 +111,21 @@ def pair_epoch(
     shrinkage: Shrinkage,
     fit_weights: bool = False,
     threads: int | None = None,
+    prior: Prior | None = None,
 ) -> float:
     """Update a term's parameters once, in place; returns the sum of absolute changes.
 
     Of every block of components all features of the left side are visited, then all of the right one.
     With `fit_weights` the components' weights are learned, too, and shrink what they weigh.
+    `prior(side, parameters)` gives the β and mean of each component, and noise to add to each step, in
+    units of the root of its curvature: the steps are then draws given all other parameters.
     """
     k, m = term.left.shape[1], term.degree
     size = block_size(k, m, max(side.rows.shape[0] for side in pairs.sides))
     moved = 0.0
     for first in range(0, k, size):
         some = slice(first, min(first + size, k))
-        moved += _block_epoch(pairs, term, some, target, shrinkage, fit_weights, threads)
+        moved += _block_epoch(pairs, term, some, target, shrinkage, fit_weights, threads, prior)
     return moved
 
 
@@ -68,6 +145,7 @@ def _block_epoch(
     shrinkage: Shrinkage,
     fit_weights: bool,
     threads: int | None,
+    prior: Prior | None,
 ) -> float:
     m, n = term.degree, len(target.y)
     directions = 2.0 if pairs.symmetric else 1.0
@@ -78,7 +156,13 @@ def _block_epoch(
     betas = shrinkage.beta * (np.abs(weights) if fit_weights else np.ones(len(weights)))
     tables = [_tables(side.rows, P, m) for side, P in zip(pairs.sides, factors, strict=True)]
     moved = 0.0
+    means = np.zeros(len(weights))
     for at, side in enumerate(pairs.sides):
+        if len(factors[at]) == 0:
+            continue
+        noise = np.zeros((len(weights), len(factors[at])))
+        if prior is not None:
+            betas, means, noise = prior(at, factors[at])
         psi = _numbers_of_partners(term, tables[1 - at], weights / directions, at)
         # a symmetric pair moves at both ends: (x + y)² ≤ 2x² + 2y² keeps the bound
         curvature = directions * target.curvature
@@ -111,6 +195,8 @@ def _block_epoch(
             n,
             curvature,
             betas,
+            means,
+            noise,
             shrinkage.penalty,
             shrinkage.gamma,
             totals,
@@ -221,8 +307,8 @@ def apply(part, stride, ptr, entries, partners, change, psi, pred):
 
 @jit
 def sweep_block(
-    columns, rows, P, table, last, gradients, curvatures, n, curvature, betas, penalty, gamma, totals,
-    sizes, offset,
+    columns, rows, P, table, last, gradients, curvatures, n, curvature, betas, means, noise, penalty,
+    gamma, totals, sizes, offset,
 ):  # fmt: skip
     """Sweep over the features of one component after the other; P, table and gradients change."""
     objects, k, m = table.shape[0], table.shape[1], table.shape[2] - 1
@@ -231,8 +317,8 @@ def sweep_block(
     for s in range(k):
         pack(state, table, s, last[s], gradients, curvatures)
         moved += sweep(
-            columns, rows, P, s, state, n, curvature, betas[s], penalty, gamma, totals[s], sizes[s],
-            offset,
+            columns, rows, P, s, state, n, curvature, betas[s], means[s], noise[s], penalty, gamma,
+            totals[s], sizes[s], offset,
         )  # fmt: skip
         unpack(state, table, s, last[s], curvature, gradients, curvatures)
     return moved
@@ -273,7 +359,7 @@ def unpack(state, table, s, last, curvature, gradients, curvatures):
 
 @jit
 def sweep(
-    columns, rows, P, s, state, n, curvature, beta, penalty, gamma, totals, sizes, offset
+    columns, rows, P, s, state, n, curvature, beta, mean, noise, penalty, gamma, totals, sizes, offset
 ):  # fmt: skip
     """Descend feature by feature on the objects' quadratics of one component.
 
@@ -312,7 +398,8 @@ def sweep(
         strength = gamma / bound
         if coupled:
             strength *= factor_without(penalty, ANOVA, totals, sizes, offset + j, rest)
-        new = prox_scalar(penalty, old - (g / n + beta * old) / bound, strength)
+        step = (g / n + beta * (old - mean)) / bound - noise[j] / np.sqrt(bound)
+        new = prox_scalar(penalty, old - step, strength)
         change = new - old
         if change == 0.0:
             continue
