@@ -4,9 +4,8 @@ numba is imported when a compiled function is first called: a model that needs o
 does not pay for it.
 
 numba's disk cache looks at one source file only: a cached caller goes on computing with an
-old callee from another file. So compiled code is kept in a folder named after a digest: in a checkout,
-of the module's source and of all that it imports of the package, so that an edit compiles again what may
-depend on it, and no more; of an installed package, which is replaced and not edited, of all its files.
+old callee from another file. So compiled code is kept in a folder named after a digest of all sources
+that have compiled functions.
 """
 
 from __future__ import annotations
@@ -15,17 +14,15 @@ import functools
 import hashlib
 import importlib.metadata
 import os
-import re
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
-from types import FunctionType
 from typing import Any
 
 import platformdirs
@@ -37,75 +34,21 @@ INSTALLED = ("site-packages", "dist-packages")
 SUMS = {"reassoc", "contract", "nsz"}
 
 
-class Sources:
-    """The sources of a package, and digests of what compiled code of a module depends on.
+@cache
+def code_digest(root: Path) -> str:
+    """Return a digest of a package's sources that have compiled functions, and of numba's version.
 
-    Parameters
-    ----------
-    root : Path
-        The package's folder. Where it is installed, sizes and dates stand for texts: its sources need
-        not be read at every start.
+    Where the package is installed, sizes and dates stand for texts: they need not be read at each start.
     """
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.installed = root.parent.name in INSTALLED
-        self._imports = re.compile(
-            rf"^[ \t]*(?:from\s+({root.name}[\w.]*)\s+import\s+(\([^)]*\)|[^\n]*)"
-            rf"|import\s+({root.name}[\w.]*))",
-            re.MULTILINE,
-        )
-        self._read: dict[Path, tuple[bytes, list[Path]]] = {}
-        self._of_all = ""
-
-    def digest(self, file: Path) -> str:
-        """Return the digest for a module, in the package or beside it."""
-        if self.installed:
-            self._of_all = self._of_all or self._combined(self.root.rglob("*.py"))
-            return self._of_all
-        return self._combined([*self.imported(file), self.root / "_jit.py"])
-
-    def imported(self, file: Path) -> set[Path]:
-        """Return the file and all files of the package that it imports, or that those import."""
-        found, waiting = {file}, [file]
-        while waiting:
-            for other in self._source(waiting.pop())[1]:
-                if other not in found:
-                    found.add(other)
-                    waiting.append(other)
-        return found
-
-    @cached_property
-    def files(self) -> dict[str, Path]:
-        """The file of each module, by its dotted name; not the package's own, which compiles nothing."""
-        out = {}
-        for path in self.root.rglob("*.py"):
-            parts = (self.root.name, *path.relative_to(self.root).with_suffix("").parts)
-            out[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-        out.pop(self.root.name, None)
-        return out
-
-    def _combined(self, files: Iterable[Path]) -> str:
-        digest = hashlib.sha256(importlib.metadata.version("numba").encode())
-        for path in sorted(set(files)):
-            digest.update(os.path.relpath(path, self.root).encode())
-            if self.installed:
-                about = path.stat()
-                digest.update(f"{about.st_size} {about.st_mtime_ns}".encode())
-            else:
-                digest.update(self._source(path)[0])
-        return digest.hexdigest()[:16]
-
-    def _source(self, file: Path) -> tuple[bytes, list[Path]]:
-        """Return a digest of a source, and the files of the package that it names in its imports."""
-        if file not in self._read:
-            text = file.read_bytes()
-            names = set()
-            for module, parts, plain in self._imports.findall(text.decode("utf-8", "replace")):
-                names |= {module or plain, *(f"{module}.{part}" for part in re.findall(r"\w+", parts))}
-            named = [self.files[name] for name in names if name in self.files]
-            self._read[file] = hashlib.sha256(text).digest(), named
-        return self._read[file]
+    digest = hashlib.sha256(importlib.metadata.version("numba").encode())
+    installed = root.parent.name in INSTALLED
+    for path in sorted(root.rglob("*.py")):
+        if installed:
+            about = path.stat()
+            digest.update(f"{path.name} {about.st_size} {about.st_mtime_ns}".encode())
+        elif b"@jit" in (text := path.read_bytes()) or path.name == "_jit.py":
+            digest.update(text)
+    return digest.hexdigest()[:16]
 
 
 @cache
@@ -136,7 +79,6 @@ def _own(folder: Path) -> bool:
     return not hasattr(os, "getuid") or folder.stat().st_uid == os.getuid()
 
 
-_SOURCES = Sources(Path(__file__).parent)
 _LOADING, _DECORATING = threading.Lock(), threading.Lock()
 
 # What runs in parts takes turns: two at once would have more threads than were asked for.
@@ -187,7 +129,7 @@ class Compiled:
             with _DECORATING:  # numba takes the folder from its configuration, when it decorates
                 before = numba.config.CACHE_DIR
                 if settings["cache"]:
-                    numba.config.CACHE_DIR = str(_folder(self.py_func.__code__.co_filename))
+                    numba.config.CACHE_DIR = str(_folder())
                 try:
                     made = self._dispatcher or numba.njit(**settings)(self.py_func)
                     if settings["cache"] and self._dispatcher is None:
@@ -196,15 +138,6 @@ class Compiled:
                 finally:
                     numba.config.CACHE_DIR = before
         return self._dispatcher
-
-    @cached_property
-    def plain(self) -> Callable[..., Any]:
-        """The function in Python, and what it calls as well."""
-        names = dict(self.py_func.__globals__)
-        for name in self.py_func.__code__.co_names:
-            if isinstance(names.get(name), Compiled):
-                names[name] = names[name].plain
-        return FunctionType(self.py_func.__code__, names, self.__name__)
 
     def small(self, operations: int) -> bool:
         """Return whether a form in Python or NumPy that gives the same bits is the cheaper one.
@@ -302,12 +235,11 @@ def processors() -> int:
     return _numba().config.NUMBA_NUM_THREADS
 
 
-@cache
-def _folder(file: str) -> Path:
-    """Return where the compiled code of a module is kept."""
+def _folder() -> Path:
+    """Return where compiled code is kept."""
     folder = cache_dir()
     assert folder is not None
-    return folder / _SOURCES.digest(Path(file))
+    return folder / code_digest(Path(__file__).parent)
 
 
 class _Borrowed:
@@ -400,13 +332,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def threads_of(runtime: str, threads: int = 0) -> Iterator[None]:
-    """Run code with threads of "numba", or of "OpenMP", which implicit uses; one thread needs none.
-
-    Raises
-    ------
-    InputError
-        In a process forked from one that has run such code: its threads are not there.
-    """
+    """Run code with threads of "numba", or of "OpenMP", which implicit uses; one thread needs none."""
     if threads != 1 and runtime in _LOST:
         raise InputError(
             "this process was forked after recsys had used its threads, which a fork does not keep: "
@@ -419,13 +345,7 @@ def threads_of(runtime: str, threads: int = 0) -> Iterator[None]:
 
 @contextmanager
 def parallel(threads: int | None = None) -> Iterator[int]:
-    """Hold the process-wide lock around what runs `in_parts`, with `threads` numba threads.
-
-    Raises
-    ------
-    InputError
-        As `threads_of`.
-    """
+    """Hold the process-wide lock around what runs `in_parts`, with `threads` numba threads."""
     with threads_of("numba"), _PARALLEL_LOCK:  # in this order: a fork may have found a lock held
         numba = _numba()
         limit = numba.config.NUMBA_NUM_THREADS

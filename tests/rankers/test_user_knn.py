@@ -104,7 +104,7 @@ def test_lists_of_neighbours_stay_within_their_arrays(skip_liked):
     rows = X if not skip_liked else X[:, :4].tocsr()
     weights = weights if not skip_liked else weights[:4].tocsr()
     ids, best = np.full((4, 3), -1, np.int32), np.full((4, 3), LOWEST, np.float32)
-    _best_sums.plain(
+    _best_sums.py_func(
         0, 1, rows.indptr, rows.indices, rows.data.astype(np.float64), weights.indptr, weights.indices,
         weights.data, skip_liked, np.ones(4, np.uint8), ids, best,
     )  # fmt: skip
