@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from recsys._jit import jit
-from recsys.fm.penalties.chain import code_of, vanishes
+from recsys.fm.penalties import code_of, vanishes
 from recsys.fm.solvers.base import SOLVERS
 from recsys.fm.solvers.proximal import Proximal
 from recsys.fm.solvers.stochastic import ALONE, Steps, batch_gradient, proximal_step
@@ -22,7 +22,7 @@ from recsys.multilinear.arrays import Compressed
 class Katyusha(Proximal):
     """Mini-batch steps with the variance taken out by a full gradient, and its negative momentum."""
 
-    required = ("prox", "prox_sizes")
+    required = ("has_prox", "prox_sizes")
     monotone = False
     place = 8
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri_exp
 
-from recsys.fm.penalties.chain import L2
+from recsys.fm.penalties import L2
 from recsys.fm.solvers.descent import Shrinkage
 from recsys.fm.solvers.pairs import pair_epoch
 from recsys.multilinear.arrays import ALIKE, Target

@@ -278,10 +278,9 @@ class Objective:
         strength = step * by.gamma
         if by.penalty.vanishes or strength == 0.0:
             return out
-        assert by.penalty.prox_approximate is not None
         for form, tables in zip(self.model.forms, self.model.tables(out), strict=True):
             for P in tables:
-                P[:] = by.penalty.prox_approximate(P, strength, form)
+                P[:] = by.penalty.prox(P, strength, form)
         return out
 
     def subgradient(self, z: Vector) -> Vector:

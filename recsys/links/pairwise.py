@@ -13,8 +13,7 @@ from sklearn.utils import check_random_state
 
 from recsys.errors import FitError, InputError
 from recsys.fm.order_weights import check_theta, weights_of_ones
-from recsys.fm.penalties import as_penalty
-from recsys.fm.penalties.chain import L2, code_of
+from recsys.fm.penalties import L2, as_penalty, code_of
 from recsys.fm.solvers.descent import Shrinkage
 from recsys.fm.solvers.pairs import pair_epoch
 from recsys.fm.solvers.weights import descend_on_simplex

@@ -20,9 +20,10 @@ from recsys.fm import (
     planted_interactions,
     recovery,
 )
-from recsys.fm.penalties import l1, ti
+from recsys.fm.penalties import L1, TI, prox_sizes
 from recsys.fm.solvers import solver_names
 from recsys.fm.solvers.descent import visiting_order
+from recsys.multilinear.forms import ANOVA
 from recsys.multilinear.symmetric import symmetric_polynomials, with_size, without
 from recsys.utils import threads
 from tests.fm.test_fm import task
@@ -78,7 +79,7 @@ def test_the_step_of_a_whole_column_is_the_minimum_in_the_metric_of_the_steps(va
     z = np.array(values)
     steps = np.random.default_rng(seed).uniform(0.05, 2.0, len(z))
     sizes = np.abs(z)
-    ti.prox_sizes(sizes, steps * strength)
+    prox_sizes(TI, ANOVA, 2, sizes, steps * strength)
     # ½‖p‖₁² is taken whole, and the −½‖p‖² that makes it Ω_TI is a gradient at z
     ahead = np.abs(z) * (1.0 + steps * strength)
 
@@ -90,7 +91,7 @@ def test_the_step_of_a_whole_column_is_the_minimum_in_the_metric_of_the_steps(va
         for _ in range(10):
             assert value(sizes) <= value(sizes + scale * rng.normal(size=len(z))) + 1e-12
     plain = np.abs(z)
-    l1.prox_sizes(plain, steps * strength)
+    prox_sizes(L1, ANOVA, 2, plain, steps * strength)
     np.testing.assert_allclose(plain, np.maximum(np.abs(z) - steps * strength, 0.0))
 
 
@@ -356,7 +357,9 @@ def test_passes_of_little_work_wake_no_thread(solver, monkeypatch):
 
     monkeypatch.setattr("recsys._jit.parallel", refuse)
     X, y = paired(0, n=60)
-    model = FactorizationMachineRegressor(solver=solver, max_iter=2, learning_rate=0.01, batch_size=8)
+    model = FactorizationMachineRegressor(
+        solver=solver, split=15, max_iter=2, learning_rate=0.01, batch_size=8
+    )
     assert np.isfinite(model.fit(X, y).predict(X)).all()
 
 
@@ -367,7 +370,7 @@ def test_passes_of_little_work_wake_no_thread(solver, monkeypatch):
 def test_the_number_of_threads_and_the_serial_path_change_no_bit(solver, degree, monkeypatch):
     X, y = many_pairs()
     kw = {"solver": solver, "degree": degree, "max_iter": 3, "n_components": 2, "learning_rate": 0.01}
-    kw |= {"batch_size": 500, "tol": 0.0}
+    kw |= {"batch_size": 500, "tol": 0.0, "split": 303}
     alone = FactorizationMachineRegressor(num_threads=1, **kw).fit(X, y)
     monkeypatch.setattr(threads, "WORTH", 0)
     two = FactorizationMachineRegressor(num_threads=2, **kw).fit(X, y)

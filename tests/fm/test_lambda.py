@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from recsys import InputError
 from recsys.fm import AllSubsetsRegressor, FactorizationMachineRegressor
 from recsys.fm.objective import Model, Objective, Regularization
-from recsys.fm.penalties.l2 import L2
+from recsys.fm.penalties import NoPenalty
 from recsys.fm.solvers.weights import component_values, lambda_step
 from recsys.multilinear.forms import ALL_SUBSETS, MIXED, Form
 from recsys.multilinear.losses import LOSSES
@@ -25,7 +25,7 @@ def objective_of(seed, kind, loss, beta=1e-3):
     y = rng.standard_normal(80)
     if loss != "squared":
         y = np.where(y > 0, 1.0, -1.0)
-    by = Regularization(L2, 1e-3, beta, 0.0)
+    by = Regularization(NoPenalty, 1e-3, beta, 0.0)
     return Objective(model, X, y, LOSSES.get(loss), by, True, rng, learns_weights=True)
 
 

@@ -108,7 +108,7 @@ def refusal(solver: str, loss: Loss, penalty: Penalty, forms: list[Form]) -> str
     for form in forms:
         if form.kind not in able.kinds:
             return FORM_NAMES[form.kind]
-        limit = penalty.limit(able.required, form)
+        limit = penalty.limit(form)
         if limit:
             return limit
     return ""

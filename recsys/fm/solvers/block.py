@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from recsys._jit import jit
-from recsys.fm.penalties.chain import (
+from recsys.fm.penalties import (
     acts_on_rows,
     factor_without,
     has_totals,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.fm.objective import Objective
-from recsys.fm.penalties.chain import code_of
+from recsys.fm.penalties import code_of
 from recsys.fm.solvers.base import Options, Solver
 from recsys.multilinear.arrays import Compressed, Target
 from recsys.multilinear.linear import bias_step, linear_epoch

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from recsys._jit import in_threads, jit
 from recsys.errors import InputError
-from recsys.fm.penalties.chain import (
+from recsys.fm.penalties import (
     L2,
     factor_without,
     has_totals,

@@ -65,7 +65,7 @@ class Proximal(Solver):
 class Fista(Proximal):
     """Accelerated proximal gradient; the momentum starts afresh when the objective rose."""
 
-    required = ("prox",)
+    required = ("has_prox",)
     place = 6
 
     def epoch(self) -> float:
@@ -88,7 +88,7 @@ class Fista(Proximal):
 class NonMonotone(Proximal):
     """Accelerated proximal gradient that lets the objective rise below a running mean of it (nmAPGD)."""
 
-    required = ("prox_approximate",)
+    required = ()
     monotone = False
     place = 7
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from recsys._jit import jit
 from recsys.fm.objective import Objective
-from recsys.fm.penalties.chain import acts_on_rows, code_of, prox_sizes, vanishes
+from recsys.fm.penalties import acts_on_rows, code_of, prox_sizes, vanishes
 from recsys.fm.solvers.base import SOLVERS, Options, Solver
 from recsys.multilinear.arrays import Compressed, weight_mask
 from recsys.multilinear.forms import ANOVA, MIXED
