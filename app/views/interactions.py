@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,9 +71,10 @@ def page() -> None:
             make: Any = lambda: Examples(*liked_pairs(catalog.data, rows=MOST_ROWS), True)  # noqa: E731
             target = "a like"
         else:
-            frame = table(uploads.content_of(file), file.name)
+            content = uploads.content_of(file)
+            frame = table(content, file.name)
             target = st.selectbox("Column to predict", list(frame.columns), index=frame.shape[1] - 1)
-            source = (file.name, file.size, target)
+            source = (hashlib.sha256(content).hexdigest(), target)
             make = lambda: of_table(frame, target)  # noqa: E731
     except InputError as error:
         st.error(escaped(error))
