@@ -3,7 +3,6 @@
 from recsys.links.base import LINKS, LinkPredictor, load_link_predictor, make_link_predictor
 from recsys.links.baselines import CommonNeighbors, Katz, ResourceAllocation
 from recsys.links.comparison import (
-    AucGap,
     LinkComparison,
     LinkResult,
     StrongestLinks,
@@ -12,7 +11,7 @@ from recsys.links.comparison import (
     split_graph,
     strongest_links,
 )
-from recsys.links.metrics import LinkMetrics, auc_covariance, link_metrics
+from recsys.links.metrics import LinkMetrics, link_metrics
 from recsys.links.neural import HONFM, ConcatDNN, PairDNN
 from recsys.links.pairwise import (
     FactorizedBilinear,
@@ -30,7 +29,6 @@ from recsys.links.sampling import (
 from recsys.links.svm import PairSVM
 
 __all__ = [
-    "AucGap",
     "HONFM",
     "LINKS",
     "CommonNeighbors",
@@ -50,7 +48,6 @@ __all__ = [
     "PairSVM",
     "ResourceAllocation",
     "StrongestLinks",
-    "auc_covariance",
     "compare_links",
     "fit_on_all_links",
     "link_metrics",

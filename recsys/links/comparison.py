@@ -9,12 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 from recsys.datasets.graphs import Graph
 from recsys.errors import FitError, InputError, counted
 from recsys.links.base import LinkPredictor, make_link_predictor
-from recsys.links.metrics import LinkMetrics, auc_covariance, link_metrics
+from recsys.links.metrics import LinkMetrics, auc_error, link_metrics
 from recsys.links.sampling import LinkSplit, sample_negatives, split_objects, split_pairs
 from recsys.utils.attempts import Dropped, attempt, check_some_left
 from recsys.utils.progress import within
@@ -22,34 +21,9 @@ from recsys.utils.spec import parse_spec
 from recsys.utils.validation import check_choice, check_flag, check_integer, check_real, texts_of
 
 __all__ = [
-    "AucGap", "LinkComparison", "LinkResult", "StrongestLinks", "compare_links", "fit_on_all_links",
+    "LinkComparison", "LinkResult", "StrongestLinks", "compare_links", "fit_on_all_links",
     "split_graph", "strongest_links",
 ]  # fmt: skip
-
-INTERVAL = float(norm.ppf(0.975))  # 95%
-
-
-class AucGap(NamedTuple):
-    """How far a model's AUC is behind the best one's, on the same pairs.
-
-    Attributes
-    ----------
-    difference : float ≥ 0
-    low, high : float
-        A 95% interval (DeLong).
-    differs_clearly : bool
-        Whether it excludes 0.
-
-    Examples
-    --------
-    >>> AucGap(0.02, low=0.01, high=0.03, differs_clearly=True).differs_clearly
-    True
-    """
-
-    difference: float
-    low: float
-    high: float
-    differs_clearly: bool
 
 
 class LinkResult(NamedTuple):
@@ -61,19 +35,11 @@ class LinkResult(NamedTuple):
     metrics : LinkMetrics
     auc_error : float
         Standard error of the AUC (DeLong), pairs taken as independent.
-    gap : AucGap or None
-        To the model of the best AUC; None for that model.
-
-    Examples
-    --------
-    >>> LinkResult("pair-svm", LinkMetrics(0.9, 0.8, 0.8, 0.8), auc_error=0.01, gap=None).metrics.auc
-    0.9
     """
 
     model: str
     metrics: LinkMetrics
     auc_error: float
-    gap: AucGap | None
 
 
 class LinkComparison(NamedTuple):
@@ -90,12 +56,6 @@ class LinkComparison(NamedTuple):
         In the order of the models.
     failed : mapping of str to str
         Why a model could not be evaluated, by its name; it has no result.
-
-    Examples
-    --------
-    >>> result = LinkResult("pair-svm", LinkMetrics(0.9, 0.8, 0.8, 0.8), auc_error=0.01, gap=None)
-    >>> LinkComparison(10, 14, 6, 3, cold=False, seed=0, results=(result,)).best.model
-    'pair-svm'
     """
 
     links: int
@@ -110,7 +70,7 @@ class LinkComparison(NamedTuple):
     @property
     def best(self) -> LinkResult:
         """The result of the best AUC, the first of several."""
-        return next(result for result in self.results if result.gap is None)
+        return max(self.results, key=lambda result: result.metrics.auc)
 
 
 class StrongestLinks(NamedTuple):
@@ -125,12 +85,6 @@ class StrongestLinks(NamedTuple):
         Objects that it might be linked to.
     known : (links,) int64
         Those that it is linked to.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> StrongestLinks(np.array([4]), np.array([0.5]), candidates=3, known=np.array([1, 2])).objects
-    array([4])
     """
 
     objects: NDArray[np.int64]
@@ -230,18 +184,11 @@ def compare_links(
         else:
             scores[name] = tried
     check_some_left("no link predictor could be evaluated", names, failed)
-    aucs, covariance = auc_covariance(split.test_labels, np.array(list(scores.values())))
-    best = int(np.argmax(aucs))
-    results = []
-    for k, name in enumerate(scores):
-        gap = None
-        if k != best:
-            width = covariance[best, best] + covariance[k, k] - 2.0 * covariance[best, k]
-            half = INTERVAL * float(np.sqrt(max(float(width), 0.0)))
-            by = float(aucs[best] - aucs[k])
-            gap = AucGap(by, by - half, by + half, by - half > 0.0)
-        metrics = link_metrics(split.test_labels, scores[name])
-        results.append(LinkResult(name, metrics, float(np.sqrt(covariance[k, k])), gap))
+    labels = split.test_labels
+    results = [
+        LinkResult(name, link_metrics(labels, one), auc_error(labels, one))
+        for name, one in scores.items()
+    ]
     return LinkComparison(
         len(graph.links),
         len(split.train),

@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 from recsys.errors import InputError
 from recsys.utils.features import real_array
 
-__all__ = ["LinkMetrics", "auc_covariance", "link_metrics"]
+__all__ = ["LinkMetrics", "auc_error", "link_metrics"]
 
 
 class LinkMetrics(NamedTuple):
@@ -55,49 +55,12 @@ def link_metrics(labels: ArrayLike, scores: ArrayLike) -> LinkMetrics:
     )  # fmt: skip
 
 
-def auc_covariance(
-    labels: ArrayLike, scores: ArrayLike
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the AUCs of several predictors on the same pairs, and their covariance.
-
-    Parameters
-    ----------
-    labels : (pairs,)
-        1 (a link) and 0; at least two of each.
-    scores : (predictors, pairs)
-
-    Returns
-    -------
-    (predictors,) and (predictors, predictors) float64
-        The covariance takes the pairs as independent, which those that share an object are not quite.
-
-    Raises
-    ------
-    InputError
-        If there are not two of both labels, or not as many finite scores of each predictor as labels.
-
-    Notes
-    -----
-    Source: DeLong, DeLong & Clarke-Pearson 1988, by mid-ranks (Sun & Xu 2014).
-
-    Examples
-    --------
-    >>> aucs, covariance = auc_covariance([1, 1, 0, 0], [[2.0, -1.0, 0.5, -3.0]])
-    >>> aucs.tolist(), covariance.tolist()
-    ([0.75], [[0.125]])
-    """
-    truth = real_array("labels", labels, 1) > 0
-    given = np.atleast_2d(real_array("scores", scores, finite=True))
-    if given.ndim != 2 or given.shape[1] != len(truth) or len(given) == 0:
-        raise InputError(
-            f"scores must be (predictors, {len(truth)} pairs) like labels, not {given.shape}"
-        )
+def auc_error(labels: NDArray[np.int64], scores: NDArray[np.float64]) -> float:
+    """Return the standard error of the AUC, by ranks (DeLong et al. 1988)."""
+    truth = labels == 1
     up, down = int(truth.sum()), int((~truth).sum())
-    if min(up, down) < 2:
-        raise InputError("labels must hold two links and two pairs without one at least")
-    ranks = rankdata(given, axis=1)
+    ranks = rankdata(scores)
     # of each link the share of the others that it is above, and of each other that of links above it
-    over = (ranks[:, truth] - rankdata(given[:, truth], axis=1)) / down
-    under = 1.0 - (ranks[:, ~truth] - rankdata(given[:, ~truth], axis=1)) / up
-    covariance = np.atleast_2d(np.cov(over)) / up + np.atleast_2d(np.cov(under)) / down
-    return over.mean(axis=1), covariance
+    over = (ranks[truth] - rankdata(scores[truth])) / down
+    under = 1.0 - (ranks[~truth] - rankdata(scores[~truth])) / up
+    return float(np.sqrt(over.var(ddof=1) / up + under.var(ddof=1) / down))

@@ -12,7 +12,6 @@ from recsys.evaluation.metrics import ListContext
 from recsys.explain import Rule
 from recsys.kernels import list_kernels, make_kernel
 from recsys.links import (
-    auc_covariance,
     link_metrics,
     make_link_predictor,
     sample_negatives,
@@ -64,8 +63,6 @@ TAKES = {
     "holm": holm,
     "link_metrics, labels": lambda a: link_metrics(a, [1.0, 2.0, 3.0, 4.0]),
     "link_metrics, scores": lambda a: link_metrics([1, 0, 1, 0], a),
-    "auc_covariance, labels": lambda a: auc_covariance(a, np.ones((2, 4))),
-    "auc_covariance, scores": lambda a: auc_covariance([1, 0, 1, 0], a),
     "sample_negatives": lambda a: sample_negatives(a, 4, 4, 2),
     "sample_negatives, avoid": lambda a: sample_negatives(LINKS, 4, 4, 2, avoid=a),
     "split_pairs": lambda a: split_pairs(a, 4, 4),
@@ -145,9 +142,6 @@ MISFITS = {
     "more pairs than can be numbered": lambda: sample_negatives(LINKS, 2**40, 2**40, 3),
     "a count below 0": lambda: sample_negatives(LINKS, 4, 4, -1),
     "a seed below 0": lambda: split_pairs(LINKS, 4, seed=-1),
-    "scores of other pairs": lambda: auc_covariance([1, 1, 0, 0], [[1.0, 2.0, 3.0]]),
-    "scores in three dimensions": lambda: auc_covariance([1, 1, 0, 0], np.ones((2, 2, 4))),
-    "scores that are infinite": lambda: auc_covariance([1, 1, 0, 0], [[1.0, 2.0, np.inf, 0.0]]),
     "fewer scores than labels": lambda: link_metrics([1, 0], [1.0]),
     "no point of a simplex": lambda: project_simplex(np.empty(0)),
     "no order": lambda: symmetric_polynomials([1.0], 0),
