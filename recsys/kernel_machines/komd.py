@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from recsys.errors import InputError
-from recsys.kernel_machines._gram_bank import resolve
+from recsys.kernel_machines.grams import resolve
 from recsys.kernels.expressiveness import margin_program
 from recsys.utils.features import checked_rows
 from recsys.utils.two_classes import TwoClassMixin, two_classes

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from recsys.errors import InputError
-from recsys.kernel_machines._gram_bank import Bank, resolve
+from recsys.kernel_machines.grams import Grams, resolve
 from recsys.kernel_machines.selection import SOLVER_TOLERANCE, floor, ratio_of, separation
 from recsys.kernels import make_kernel
 from recsys.kernels.expressiveness import margin_program, radius_program
@@ -73,18 +73,13 @@ class _Combination(TwoClassMixin, BaseEstimator):
             If a parameter is out of range, or y does not hold two classes.
         """
         self._check_parameters()
-        rows, grams = self._training_grams(X, y)
+        rows, makers = self._training_grams(X, y)
         codes = self._codes
         if self.identity:
-            grams.append(lambda: np.eye(rows))
-        as_it_is = self._precomputed and isinstance(X, np.ndarray) and not self.identity
-        source: Any = X if as_it_is else (make() for make in grams)
-        bank = Bank(source, len(grams), rows)
-        try:
-            self.weights_ = self._learn(bank, codes)
-            K = bank.combine(self.weights_)
-        finally:
-            bank.close()
+            makers.append(lambda: np.eye(rows))
+        grams = Grams(makers, rows)
+        self.weights_ = self._learn(grams, codes)
+        K = grams.combine(self.weights_)
         solved, ball = separation(K, codes), _radius(K)
         self.margin_ = float(np.sqrt(max(solved.squared, 0.0)))
         self.radius_ = float(np.sqrt(max(ball.squared, 0.0)))
@@ -121,7 +116,7 @@ class _Combination(TwoClassMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         """Refuse parameters out of range."""
 
-    def _learn(self, bank: Bank, codes: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _learn(self, grams: Grams, codes: NDArray[np.int64]) -> NDArray[np.float64]:
         raise NotImplementedError
 
     @property
@@ -177,8 +172,8 @@ class AverageMKL(_Combination):
     array([0.33, 0.33, 0.33])
     """
 
-    def _learn(self, bank: Bank, codes: NDArray[np.int64]) -> NDArray[np.float64]:
-        return np.full(len(bank), 1.0 / len(bank))
+    def _learn(self, grams: Grams, codes: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.full(len(grams), 1.0 / len(grams))
 
 
 @dataclass(eq=False, repr=False)
@@ -214,17 +209,17 @@ class EasyMKL(_Combination):
     def _check_parameters(self) -> None:
         check_real("regularization", self.regularization, 0.0, 1.0)
 
-    def _learn(self, bank: Bank, codes: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _learn(self, grams: Grams, codes: NDArray[np.int64]) -> NDArray[np.float64]:
         sign = np.where(codes == 1, 1.0, -1.0)
         lam = float(self.regularization)
         if lam == 1.0:
             gamma = np.where(sign > 0, 1 / (sign > 0).sum(), 1 / (sign < 0).sum())
         else:
             # The mean keeps the solver's scale; its ridge is that of the sum, divided likewise.
-            K = bank.combine(np.full(len(bank), 1.0 / len(bank)))
-            ridge = lam / (1 - lam) / len(bank)
+            K = grams.combine(np.full(len(grams), 1.0 / len(grams)))
+            ridge = lam / (1 - lam) / len(grams)
             gamma = margin_program(K, codes, ridge=ridge, tol=SOLVER_TOLERANCE).weights
-        return _shares(bank.quadratic(sign * gamma)[0])
+        return _shares(grams.quadratic(sign * gamma)[0])
 
 
 @dataclass(eq=False, repr=False)
@@ -338,25 +333,25 @@ class GRAM(_Descent):
     array([0., 1., 0.])
     """
 
-    def _learn(self, bank: Bank, codes: NDArray[np.int64]) -> NDArray[np.float64]:
-        own = bank.diagonals()
+    def _learn(self, grams: Grams, codes: NDArray[np.int64]) -> NDArray[np.float64]:
+        own = grams.diagonals()
         sign = np.where(codes == 1, 1.0, -1.0)
 
         def parts(mu: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            K = bank.combine(mu)
+            K = grams.combine(mu)
             alpha = _radius(K).weights
             gamma = margin_program(K, codes, tol=SOLVER_TOLERANCE).weights
-            inner, squares = bank.quadratic(alpha, sign * gamma)
+            inner, squares = grams.quadratic(alpha, sign * gamma)
             return own @ alpha - inner, squares
 
-        least = floor(bank.combine(np.full(len(bank), 1.0 / len(bank))))
+        least = floor(grams.combine(np.full(len(grams), 1.0 / len(grams))))
         gains: list[float] = []
 
         def done(gain: float) -> bool:
             gains.append(gain)
             return len(gains) >= 3 and max(gains[-3:]) < self.tol
 
-        mu, ratios = self._descend(parts, len(bank), least, done)
+        mu, ratios = self._descend(parts, len(grams), least, done)
         self.ratios_ = [ratio / len(codes) for ratio in ratios]
         return mu
 
@@ -415,18 +410,18 @@ class RMKL(_Descent):
         super()._check_parameters()
         check_real("C", self.C, 0.0, open_low=True)
 
-    def _learn(self, bank: Bank, codes: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _learn(self, grams: Grams, codes: NDArray[np.int64]) -> NDArray[np.float64]:
         sign = np.where(codes == 1, 1.0, -1.0)
         # The ball around separate points has R² < max κ(x,x): none is 0 but for constant kernels.
-        radii = np.array([max(_radius(np.array(gram)).squared, 0.0) for gram in bank])
+        radii = np.array([max(_radius(np.array(gram)).squared, 0.0) for gram in grams])
 
         def parts(mu: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
             ridge = float(mu @ radii) / self.C
-            gamma = margin_program(bank.combine(mu), codes, ridge=ridge, tol=SOFT_TOLERANCE).weights
-            b = bank.quadratic(sign * gamma)[0] + radii / self.C * (gamma @ gamma)
+            gamma = margin_program(grams.combine(mu), codes, ridge=ridge, tol=SOFT_TOLERANCE).weights
+            b = grams.quadratic(sign * gamma)[0] + radii / self.C * (gamma @ gamma)
             return np.full(len(mu), 2.0), b
 
-        mu, self.objectives_ = self._descend(parts, len(bank), 0.0, lambda _: self.gap_ <= self.tol)
+        mu, self.objectives_ = self._descend(parts, len(grams), 0.0, lambda _: self.gap_ <= self.tol)
         return mu
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from recsys.errors import InputError
-from recsys.kernel_machines._gram_bank import resolve
+from recsys.kernel_machines.grams import resolve
 from recsys.kernels.expressiveness import TOLERANCE, Program, margin_program, radius_program
 from recsys.utils.validation import check_real
 

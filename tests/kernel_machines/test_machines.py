@@ -8,7 +8,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from recsys import InputError
 from recsys.kernel_machines import GRAM, KOMD, RMKL, AverageMKL, EasyMKL
-from recsys.kernel_machines._gram_bank import Bank
+from recsys.kernel_machines.grams import Grams
 from recsys.kernels import make_kernel, margin, radius
 from tests.reference import machines as reference
 
@@ -226,17 +226,14 @@ def test_gram_without_normalisation():
     assert model.radius_ == pytest.approx(radius(K), rel=1e-5)
 
 
-def test_a_bank_beyond_its_bound_lies_on_disk():
-    grams = [np.full((5, 5), float(k)) for k in range(4)]
-    small, large = Bank(iter(grams), 4, 5, max_bytes=10), Bank(iter(grams), 4, 5, max_bytes=10**6)
-    assert small.on_disk and not large.on_disk
-    w = np.array([0.1, 0.2, 0.0, 0.7])
-    np.testing.assert_array_equal(small.combine(w), large.combine(w))
+def test_quadratic_forms_of_several_matrices():
+    own = [np.full((5, 5), float(k)) for k in range(4)]
+    grams = Grams([lambda K=K: K for K in own], 5)
+    np.testing.assert_allclose(grams.combine(np.array([0.1, 0.2, 0.0, 0.7])), np.full((5, 5), 2.3))
     v = np.array([0.0, 0, 0, 1, 2])
-    np.testing.assert_allclose(
-        small.quadratic(v, 2 * v), [[9.0 * k for k in range(4)], [36.0 * k for k in range(4)]]
-    )
-    small.close()
+    for one in (v, v + 1.0):  # few entries, and all
+        expected = [[factor**2 * one.sum() ** 2 * k for k in range(4)] for factor in (1.0, 2.0)]
+        np.testing.assert_allclose(grams.quadratic(one, 2 * one), expected)
 
 
 @pytest.mark.parametrize("kind", [KOMD, *MKL])

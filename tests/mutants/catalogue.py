@@ -235,14 +235,14 @@ MUTANTS = [
     Mutant(
         "EasyMKL weighs by the reciprocal of the margin",
         "kernel_machines/mkl.py",
-        "return _shares(bank.quadratic(sign * gamma)[0])",
-        "return _shares(1.0 / bank.quadratic(sign * gamma)[0])",
+        "return _shares(grams.quadratic(sign * gamma)[0])",
+        "return _shares(1.0 / grams.quadratic(sign * gamma)[0])",
         MACHINES,
     ),
     Mutant(
         "EasyMKL regularises the mean of the kernels, not their sum",
         "kernel_machines/mkl.py",
-        "ridge = lam / (1 - lam) / len(bank)",
+        "ridge = lam / (1 - lam) / len(grams)",
         "ridge = lam / (1 - lam)",
         MACHINES,
     ),

@@ -1,9 +1,8 @@
-"""Gram matrices for the machines: from names, kernels, callables, or given ones; kept in bounds."""
+"""Gram matrices for the machines: from names, kernels, callables, or given ones."""
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from recsys.errors import InputError
 from recsys.kernels import Kernel, make_kernel
-from recsys.utils.memory import free_memory
+from recsys.utils.memory import check_fits
 
 
 def resolve(kernel: Any, params: dict[str, Any] | None = None) -> Callable[..., NDArray[np.float64]]:
@@ -54,37 +53,17 @@ class FunctionKernel:
         return np.array([self._matrix(X[i : i + 1], X[i : i + 1])[0, 0] for i in range(X.shape[0])])
 
 
-class Bank:
-    """Gram matrices of one size, taken one by one: in memory, or beyond `max_bytes` in a temporary file.
+class Grams:
+    """Gram matrices of one size in one array, (kernels, rows, rows)."""
 
-    `max_bytes` is half of the free memory by default.
-    """
-
-    def __init__(
-        self, grams: Iterable[NDArray[np.float64]], count: int, rows: int, max_bytes: int | None = None
-    ) -> None:
-        if isinstance(grams, np.ndarray) and grams.flags.c_contiguous and grams.dtype == np.float64:
-            self.on_disk, self.all = False, grams  # one array already: read, never written
-            return
-        need = 8 * count * rows * rows
-        limit = free_memory() // 2 if max_bytes is None else max_bytes
-        self.on_disk = need > limit
-        shape = (count, rows, rows)
-        if self.on_disk:
-            self._file = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the bank
-            self.all = np.memmap(self._file, dtype=np.float64, mode="w+", shape=shape)
-        else:
-            self.all = np.empty(shape)
-        for k, gram in enumerate(grams):
-            self.all[k] = gram
-
-    all: NDArray[np.float64]
-
-    def close(self) -> None:
-        """Give the memory or the file back; the bank is empty afterwards."""
-        self.all = np.empty((0, 0, 0))
-        if self.on_disk:
-            self._file.close()
+    def __init__(self, makers: Sequence[Callable[[], NDArray[np.float64]]], rows: int) -> None:
+        count = len(makers)
+        check_fits(
+            count * rows * rows, f"{count} Gram matrices of {rows:,} rows", "use fewer rows or kernels"
+        )
+        self.all = np.empty((count, rows, rows))
+        for k, make in enumerate(makers):
+            self.all[k] = make()
 
     def __iter__(self) -> Iterator[NDArray[np.float64]]:
         return iter(self.all)
@@ -93,13 +72,13 @@ class Bank:
         return len(self.all)
 
     def combine(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return Σ weights[r]·K_r, in one pass over the bank."""
+        """Return Σ weights[r]·K_r, in one pass."""
         count, rows, _ = self.all.shape
         flat = self.all.reshape(count, -1)
         return (weights @ flat).reshape(rows, rows)
 
     def quadratic(self, *vectors: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-        """Return vᵀ K_r v over r for each v, all in one pass over the bank."""
+        """Return vᵀ K_r v over r for each v, all in one pass."""
         V = np.array(vectors).T
         support = np.flatnonzero((V != 0).any(axis=1))
         if len(support) < 0.3 * len(V):
