@@ -12,14 +12,12 @@ import time
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 
 from recsys import InputError, ModelFileError, load_ranker, make_ranker
 from recsys.data import Interactions
 from recsys.rankers import fit_package, load_package
-from recsys.rankers.catalogue_file import packed
 from recsys.utils import model_file
 
 
@@ -364,7 +362,6 @@ def test_the_wrong_class_says_what_the_file_holds(saved):
 
 
 def test_a_package_round_trips_any_id(tmp_path):
-    from recsys.data import Interactions
 
     users = np.array(["NA", "001", "é🎬", "a\nb"], dtype=object)
     items = np.array(["1", "01", "x" * 10_000, "x x"], dtype=object)
@@ -377,71 +374,16 @@ def test_a_package_round_trips_any_id(tmp_path):
         again.rows(["nobody"])
 
 
-def forged_catalogue(folder, planted, name, text):
-    """Write a package whose catalogue has some bytes for a part, and return its path."""
-    fit_package(make_ranker("popularity"), planted).save(folder / "m")
-
-    def change(manifest, arrays):
-        arrays[f"catalogue.{name}"] = np.frombuffer(text, np.uint8)
-
-    forge(folder / "m", change)
-    return folder / "m"
+@pytest.mark.parametrize("text", [b"", b"{", b"[" * 100_000, b"\xff", b"[]"])
+def test_tables_that_are_none_are_refused(tmp_path, planted, text):
+    fit_package(make_ranker("popularity"), planted).save(tmp_path / "m")
+    content = np.frombuffer(text, np.uint8)
+    forge(tmp_path / "m", lambda manifest, arrays: arrays.update({"package.json": content}))
+    with pytest.raises(ModelFileError):
+        load_package(tmp_path / "m")
 
 
-MIXED: list = [*range(39), "a"]
-FORGED_IDS = [
-    ["a"],
-    ["a"] * 40,
-    MIXED,
-    [0.5 + k for k in range(40)],
-    [True] * 40,
-    [7] * 40,
-    {"a": 1},
-    None,
-]
-
-
-@pytest.mark.parametrize("values", FORGED_IDS)
-def test_forged_ids_are_refused(tmp_path, planted, values):
-    path = forged_catalogue(tmp_path, planted, "item_ids", json.dumps(values).encode())
-    with pytest.raises(ModelFileError, match="item_ids"):
-        load_package(path)
-
-
-FORGED_FEATURES = [[], {"year": [1]}, {"year": 1980}, {"year": [[]] * 40}, {"year": [{}] * 40}, 5, None]
-
-
-@pytest.mark.parametrize("values", FORGED_FEATURES)
-def test_forged_features_are_refused(tmp_path, planted, values):
-    path = forged_catalogue(tmp_path, planted, "item_features", json.dumps(values).encode())
-    with pytest.raises(ModelFileError, match="item_features does not describe each of 40 rows"):
-        load_package(path)
-
-
-READ = {"user": "u", "item": "i", "rating": None, "time": None, "min_rating": None, "kind": "pandas"}
-FORGED_COLUMNS = [
-    [], {}, READ | {"user": None}, READ | {"user": 3}, READ | {"min_rating": "4"}, READ | {"more": 1},
-    READ | {"time": 1}, READ | {"min_rating": True}, READ | {"kind": "os"},
-    READ | {"decimal": ";"}, READ | {"day_first": 1},
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("values", FORGED_COLUMNS)
-def test_forged_columns_are_refused(tmp_path, planted, values):
-    path = forged_catalogue(tmp_path, planted, "columns", json.dumps(values).encode())
-    with pytest.raises(ModelFileError, match="columns does not say which columns were read"):
-        load_package(path)
-
-
-@pytest.mark.parametrize("text", [b"", b"{", b"NaN", b"[" * 100_000, b"\xff"])
-@pytest.mark.parametrize("name", ["columns", "item_features", "titles", "user_ids"])
-def test_what_is_no_json_is_refused(tmp_path, planted, text, name):
-    path = forged_catalogue(tmp_path, planted, name, text)
-    with pytest.raises(ModelFileError, match=f"{name} is no JSON"):
-        load_package(path)
-
-
-@pytest.mark.parametrize("kind", ["range", "falling", "negative", "absent"])
+@pytest.mark.parametrize("kind", ["range", "falling", "absent", "times"])
 def test_forged_histories_are_refused(tmp_path, planted, kind):
     package = fit_package(make_ranker("popularity"), planted)
     package.save(tmp_path / "m")
@@ -451,36 +393,13 @@ def test_forged_histories_are_refused(tmp_path, planted, kind):
             arrays["history.indices"][-1] = 10_000
         elif kind == "falling":
             arrays["history.indptr"][1] = 10_000
-        elif kind == "negative":
-            arrays["history.data"][0] = -1
+        elif kind == "times":
+            arrays["history.times"] = arrays["history.times"][:-1]
         else:
             del arrays["history.indptr"]
 
     forge(tmp_path / "m", change)
-    with pytest.raises(ModelFileError, match="histor"):
-        load_package(tmp_path / "m")
-
-
-FORGED_TIMES = {
-    "short": lambda when: when[:-1],
-    "long": lambda when: np.r_[when, 1.0],
-    "two-dimensional": lambda when: when[None],
-    "float32": lambda when: when.astype(np.float32),
-    "NaN": lambda when: np.r_[np.nan, when[1:]],
-    "infinite": lambda when: np.r_[when[:-1], np.inf],
-    "negative": lambda when: np.r_[-1.0, when[1:]],
-}
-
-
-@pytest.mark.parametrize("kind", FORGED_TIMES)
-def test_forged_times_are_refused(tmp_path, planted, kind):
-    fit_package(make_ranker("popularity"), planted).save(tmp_path / "m")
-
-    def change(manifest, arrays):
-        arrays["history.times"] = FORGED_TIMES[kind](arrays["history.times"])
-
-    forge(tmp_path / "m", change)
-    with pytest.raises(ModelFileError, match="the times of the histories (hold|are not one number)"):
+    with pytest.raises(ModelFileError, match="histor|times"):
         load_package(tmp_path / "m")
 
 
@@ -559,48 +478,6 @@ def test_shapes_that_numpy_cannot_have_are_refused(tmp_path, shape, dtype):
     (tmp_path / "m").write_bytes(header_of(table) + bytes(size))
     with pytest.raises(ModelFileError, match="is not a ranker file of recsys"):
         model_file.read(tmp_path / "m")
-
-
-def package_file(path, model, liked):
-    """Write a ranker with its catalogue, and return what is in the file."""
-    data = planted_data(liked)
-    fit_package(make_ranker("popularity"), data, show_progress=False).save(path)
-    manifest, arrays = model_file.read(path)
-    return {
-        key: manifest[key] for key in manifest if key not in ("sha256", "format", "written_by")
-    }, arrays
-
-
-def planted_data(liked):
-    users, items = liked.nonzero()
-    features = pd.DataFrame({"colour": "red"}, index=[f"i{i}" for i in np.unique(items)])
-    data = Interactions.from_ids([f"u{u}" for u in users], [f"i{i}" for i in items])
-    return data.with_features(items=features)
-
-
-HALVES = {
-    "user_ids": lambda ids: ["\ud800", *ids[1:]],
-    "item_ids": lambda ids: ["x\udfff", *ids[1:]],
-    "titles": lambda ids: ["\ud83d", *ids[1:]],
-    "item_features": lambda table: {"\ud800": next(iter(table.values()))},
-}
-
-
-@pytest.mark.parametrize("key", HALVES)
-def test_text_that_is_no_unicode_is_neither_read_nor_written(model, liked, tmp_path, key):
-    path = tmp_path / "m"
-    manifest, arrays = package_file(path, model, liked)
-    name = f"catalogue.{key}"
-    found = json.loads(arrays[name].tobytes())
-    for text in (json.dumps(HALVES[key](found)), json.dumps(HALVES[key](found), ensure_ascii=False)):
-        content = np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8)
-        model_file.write(path, manifest, arrays | {name: content})
-        with pytest.raises(ModelFileError, match=f"{key} is no JSON of Unicode text"):
-            load_package(path)
-    with pytest.raises(InputError, match="half of a surrogate pair"):
-        packed(HALVES[key](found))
-    model_file.write(path, manifest, arrays | {"catalogue.titles": packed(["🎬"] * 39)})
-    assert set(load_package(path).titles) == {"🎬"}, "both halves are text"
 
 
 def test_messages_can_be_sent_on(model, liked, tmp_path):

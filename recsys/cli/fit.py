@@ -14,7 +14,7 @@ from recsys.cli.options import Quiet, Threads, use_threads, writable
 from recsys.errors import counted
 from recsys.explain import text
 from recsys.rankers import fit_package
-from recsys.rankers.catalogue import fit_notes
+from recsys.rankers.package import fit_notes
 from recsys.rankers.registry import ranker_of
 from recsys.utils.progress import bar, listening
 

@@ -11,7 +11,7 @@ from recsys.cli import terminal
 from recsys.data.sources import read_text
 from recsys.errors import InputError, counted
 from recsys.rankers import ModelPackage
-from recsys.rankers.catalogue import Profile
+from recsys.rankers.package import Profile
 from recsys.utils.atomic import check_target
 
 

@@ -1,8 +1,8 @@
 """Rankers, one file a family, all behind the protocol of `recsys.rankers.base.Ranker`."""
 
 from recsys.rankers.base import Explanation, Ranker, Recommendations
-from recsys.rankers.catalogue import ModelPackage, fit_package, load_package
 from recsys.rankers.files import load_ranker, read_ranker
+from recsys.rankers.package import ModelPackage, fit_package, load_package
 from recsys.rankers.registry import list_rankers, make_ranker
 
 __all__ = [

@@ -109,7 +109,8 @@ class Auto(StandardizedSum):
         train, test = masked(ones, ~hidden), masked(ones, hidden)[held]
         times = None if data.times is None else masked(data.times, ~hidden)
         part_data = Data(train, times, data.item_features)
-        specs = tried(liked.shape[1], liked.nnz, times is not None, described)
+        unseen = bool((np.bincount(liked.indices, minlength=liked.shape[1]) == 0).any())
+        specs = tried(liked.shape[1], liked.nnz, times is not None, described, unseen)
         steps, scores, models = len(specs) + 2, {}, {}
         self.dropped_: dict[str, str] = {}
         for number, spec in enumerate(specs):
@@ -196,13 +197,15 @@ class Auto(StandardizedSum):
         return f"{text}; the runner-up, {second} alone, has nDCG@10 {ndcg:.4f} and AUC {auc:.4f}."
 
 
-def tried(items: int, likes: int, timed: bool = False, described: bool = False) -> list[str]:
+def tried(
+    items: int, likes: int, timed: bool = False, described: bool = False, unseen: bool = False
+) -> list[str]:
     """Return the specifications that are tried on data of this size, as the rankers declare them."""
     return [
         f"{name}:{candidate.params}" if candidate.params else name
         for name in list_rankers()
         for candidate in RANKERS.get(name).candidates
-        if candidate.suits(items, likes, timed, described)
+        if candidate.suits(items, likes, timed, described, unseen)
     ]
 
 

@@ -27,6 +27,7 @@ from recsys.utils.topn import LOWEST, Candidates, candidates, top_n
 from recsys.utils.validation import check_ids, check_integer, clean_matrix
 
 DENSE_ITEMS = 8_000  # up to which matrices of all pairs of items are made
+MORE_ITEMS = 2_000  # from which on `auto` tries more candidates
 BLOCK_BYTES = 64_000_000  # of the scores that are held at a time
 
 Callback = Callable[..., Any]
@@ -125,11 +126,20 @@ class Candidate:
     most_likes: float = np.inf
     timed: bool = False  # for data with times only
     described: bool = False  # for data with item features only, which it is fitted with
+    unseen: bool = False  # for data with items that have no users only
 
-    def suits(self, items: int, likes: int, timed: bool = False, described: bool = False) -> bool:
-        """Return whether it is tried on data of this size, with times and item features or without."""
+    def suits(
+        self,
+        items: int,
+        likes: int,
+        timed: bool = False,
+        described: bool = False,
+        unseen: bool = False,
+    ) -> bool:
+        """Return whether it is tried on data of this size, with such information or without."""
         fits = self.least_items <= items <= self.most_items and likes <= self.most_likes
-        return fits and (timed or not self.timed) and (described or not self.described)
+        fits = fits and (timed or not self.timed) and (described or not self.described)
+        return fits and (unseen or not self.unseen)
 
 
 @dataclass(frozen=True)

@@ -82,9 +82,6 @@ class EASE(ItemWeights):
         "recency": ("real", 0.0, 2.0, "times"),
     }
     candidates: ClassVar[tuple[Candidate, ...]] = (
-        Candidate("regularization=100", most_items=DENSE_ITEMS),
-        Candidate("regularization=400", most_items=DENSE_ITEMS),
-        Candidate("regularization=1500", most_items=DENSE_ITEMS),
         Candidate("regularization=300,ridge_power=0.5,dropout=0.4", most_items=DENSE_ITEMS),
         Candidate(
             "regularization=25,ridge_power=0.3,dropout=0.5,votes=0.5,top_k=100",

@@ -92,7 +92,7 @@ class GraphFilter(Ranker):
         "ideal_weight": ("filter", (GF_CF,)),
     }
     candidates: ClassVar[tuple[Candidate, ...]] = (
-        Candidate("filter=gf-cf"),
+        Candidate("filter=gf-cf", least_items=DENSE_ITEMS + 1),
         Candidate("filter=ideal,factors=64", most_items=DENSE_ITEMS),
     )
 

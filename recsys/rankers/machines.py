@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.multilinear import PairTerm
-from recsys.rankers.base import Candidate, Rows, Shares
+from recsys.rankers.base import DENSE_ITEMS, Candidate, Rows, Shares
 from recsys.rankers.histories import Embedded, HistoryRanker, Pairs, PairTermRanker
 from recsys.rankers.registry import RANKERS
 from recsys.rankers.scoring import cosines, weighted_rows
@@ -190,7 +190,10 @@ class BilinearRanker(PairModelRanker):
     name: ClassVar[str] = "bilinear"
     link: ClassVar[str] = "FactorizedBilinear"
     search_space: ClassVar[dict[str, Any]] = LONGER | {"factors": (8, 16, 32, 64)}
-    candidates: ClassVar[tuple[Candidate, ...]] = (Candidate(most_likes=150_000),)
+    candidates: ClassVar[tuple[Candidate, ...]] = (
+        Candidate("iterations=5", most_items=DENSE_ITEMS, most_likes=150_000),
+        Candidate(least_items=DENSE_ITEMS + 1, most_likes=150_000),
+    )
 
 
 @RANKERS.add("pairnet")

@@ -28,7 +28,7 @@ from recsys.kernels.item_gram import (
     sparse_counts,
 )
 from recsys.optim.simplex_qp import TOLERANCE, WORK, product, solve_face, solve_simplex
-from recsys.rankers.base import DENSE_ITEMS, Candidate, Data, Ranker, Rows, Shares
+from recsys.rankers.base import DENSE_ITEMS, MORE_ITEMS, Candidate, Data, Ranker, Rows, Shares
 from recsys.rankers.registry import RANKERS
 from recsys.rankers.scoring import weighted_rows
 from recsys.registry import check_parameters
@@ -394,10 +394,7 @@ class CFKOMD(MarginRanker):
         Candidate("regularization=1", most_items=DENSE_ITEMS),
         Candidate("votes=1"),
         Candidate("kernel=hp,regularization=1", most_items=DENSE_ITEMS),
-        Candidate("kernel=mc,degree=2,regularization=5", most_items=DENSE_ITEMS),
-        Candidate("kernel=tanimoto,regularization=1", most_items=DENSE_ITEMS),
-        Candidate("kernel=md,degree=10", most_items=DENSE_ITEMS),
-        Candidate("kernel=md,degree=30", most_items=DENSE_ITEMS),
+        Candidate("kernel=mc,degree=2,regularization=5", least_items=MORE_ITEMS, most_items=DENSE_ITEMS),
         Candidate("kernel=md,degree=100", most_items=DENSE_ITEMS),
         Candidate("kernel=md,degree=300", least_items=DENSE_ITEMS + 1, most_likes=300_000),
         Candidate("regularization=0.3,recency=1", timed=True),

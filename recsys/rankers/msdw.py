@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys._jit import SUMS, in_parts, jit, parallel
-from recsys.rankers.base import DENSE_ITEMS, Candidate, Data
+from recsys.rankers.base import DENSE_ITEMS, MORE_ITEMS, Candidate, Data
 from recsys.rankers.item_weights import ItemWeights, co_occurrences, kept_form
 from recsys.rankers.registry import RANKERS
 from recsys.utils.sparse import binary, masked, row_votes
@@ -72,10 +72,8 @@ class MSDw(ItemWeights):
         "recency": ("real", 0.0, 2.0, "times"),
     }
     candidates: ClassVar[tuple[Candidate, ...]] = (
-        Candidate("alpha=0.3,votes=0.5", most_items=DENSE_ITEMS),
         Candidate("alpha=0.3,votes=0.5,sharpening=0.5", most_items=DENSE_ITEMS),
-        Candidate("alpha=0.5,votes=0.5,sharpening=0.5", most_items=DENSE_ITEMS),
-        Candidate("alpha=0.3,votes=0.5,sharpening=1", most_items=DENSE_ITEMS),
+        Candidate("alpha=0.5,votes=0.5,sharpening=0.5", least_items=MORE_ITEMS, most_items=DENSE_ITEMS),
         Candidate("alpha=0.25,votes=0.6,locality=1.1", least_items=DENSE_ITEMS + 1),
         Candidate("alpha=0.25,votes=0.5,locality=1.1,sharpening=1", least_items=DENSE_ITEMS + 1),
         Candidate("alpha=0.4,votes=0.6,sharpening=0.5", least_items=DENSE_ITEMS + 1),

@@ -10,12 +10,18 @@ from numpy.typing import NDArray
 
 from recsys.rankers.base import Candidate, Data, Ranker, Rows
 from recsys.rankers.registry import RANKERS
+from recsys.utils.validation import check_flag
 
 
 @RANKERS.add("popularity")
 @dataclass(eq=False)
 class Popularity(Ranker):
     """Score every item by the number of users who like it.
+
+    Parameters
+    ----------
+    unseen : bool
+        Score 1 for items without users and 0 for others, in place of their numbers.
 
     Examples
     --------
@@ -24,11 +30,17 @@ class Popularity(Ranker):
     array([[1., 2., 0.]], dtype=float32)
     """
 
+    unseen: bool = False
+
     name: ClassVar[str] = "popularity"
-    candidates: ClassVar[tuple[Candidate, ...]] = (Candidate(),)
+    candidates: ClassVar[tuple[Candidate, ...]] = (Candidate("unseen=true", unseen=True),)
+
+    def _check_parameters(self) -> None:
+        check_flag("unseen", self.unseen)
 
     def _fit(self, data: Data) -> None:
         """Learn nothing beyond the base class's counts."""
 
     def _scores(self, rows: Rows, users: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
-        return np.tile(self.popularity_, (rows.matrix.shape[0], 1))
+        scores = (self.popularity_ == 0).astype(np.float32) if self.unseen else self.popularity_
+        return np.tile(scores, (rows.matrix.shape[0], 1))

@@ -24,7 +24,7 @@ from recsys.explain import (
 )
 from recsys.explain.counterfactuals import candidates, rank_among
 from recsys.rankers import ModelPackage
-from recsys.rankers.catalogue import Profile
+from recsys.rankers.package import Profile
 from recsys.recommender.filters import one_id
 from recsys.recommender.lists import word_of
 from recsys.utils import frames

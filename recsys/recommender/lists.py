@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from recsys.explain import Reasons, because, reasons_for_items
 from recsys.rankers import ModelPackage, Recommendations
-from recsys.rankers.catalogue import Profile
+from recsys.rankers.package import Profile
 from recsys.recommender.filters import id_list, left_out
 from recsys.reranking import rerank
 from recsys.utils.progress import report

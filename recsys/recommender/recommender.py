@@ -23,7 +23,7 @@ from recsys.data.columns import Columns
 from recsys.errors import InputError, counted
 from recsys.explain import Attributes, item_attributes
 from recsys.rankers import ModelPackage, Ranker, fit_package, load_package
-from recsys.rankers.catalogue import Profile, fit_notes
+from recsys.rankers.package import Profile, fit_notes
 from recsys.rankers.registry import ranker_of
 from recsys.recommender.explained import Rules, Why, explained, list_rules
 from recsys.recommender.filters import id_list, left_out, one_id

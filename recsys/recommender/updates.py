@@ -15,7 +15,6 @@ from recsys.data.columns import Columns
 from recsys.data.reading import features_table, read
 from recsys.errors import InputError
 from recsys.rankers import ModelPackage
-from recsys.rankers.catalogue import takes_weights
 from recsys.utils import frames
 from recsys.utils.dates import dated
 
@@ -24,7 +23,7 @@ def updated(package: ModelPackage, add: Any, remove: Any, items: Any) -> Interac
     """Return the interactions of a model with new rows, without removed ones, with new attributes."""
     data, columns = package.interactions, package.columns or Columns()
     if add is not None:
-        weight = columns.weight if takes_weights(package.ranker) else None
+        weight = columns.weight if package.ranker.weighted else None
         new = add
         if not isinstance(add, Interactions):
             new = read(add, like=replace(columns, weight=weight), weight=weight, keep_zero=True)

@@ -24,7 +24,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from recsys import __version__
 from recsys.errors import InputError
-from recsys.rankers.catalogue import Profile
+from recsys.rankers.package import Profile
 from recsys.recommender.explained import explained
 from recsys.reranking import rerank
 from recsys.reranking import similar as similar_items

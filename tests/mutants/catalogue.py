@@ -422,18 +422,11 @@ MUTANTS = [
         ("tests/fm/test_solvers.py", "-k", "finite_differences"),
     ),
     Mutant(
-        "a list as of a date knows what was liked on it",
-        "rankers/catalogue.py",
-        "kept = times.data < before",
-        "kept = times.data <= before",
-        ("tests/rankers/test_catalogue.py", "-k", "as_of_leaves_out"),
-    ),
-    Mutant(
         "a history is taken newest first",
-        "rankers/catalogue.py",
+        "rankers/package.py",
         "when = np.arange(1.0, len(history) + 1)",
         "when = np.arange(1.0, len(history) + 1)[::-1]",
-        ("tests/rankers/test_catalogue.py", "-k", "in_order_or_has_times"),
+        ("tests/rankers/test_package.py", "-k", "in_order_or_has_times"),
     ),
     Mutant(
         "a like counts itself twice in what comes before",

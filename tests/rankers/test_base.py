@@ -155,10 +155,9 @@ def test_what_auto_tries_is_declared_by_the_rankers_and_can_be_made():
     for spec in {*small, *large, *timed, *large_timed, *offered_models(), *COMPARED}:
         name, params = parse_spec(spec)
         make_ranker(name, **params)
-    assert "bilinear" in small and "bilinear" not in large
-    assert "ease:regularization=100" in small and len(small) == 21 and len(large) == 9
-    assert sum("top_k" in spec for spec in large) == 1
-    assert not any("top_k" in spec for spec in [*small, *tried(200_000, 10**7)])
+    assert "bilinear:iterations=5" in small and not any("bilinear" in spec for spec in large)
+    assert len(small) == 11 and len(tried(1000, 100_000)) == 9 and len(large) == len(set(large))
+    assert "popularity:unseen=true" in tried(2000, 100_000, unseen=True)
     assert set(small) < set(timed) and set(large) < set(large_timed)
     assert all("recency" in s or "slist" in s for s in {*timed, *large_timed} - {*small, *large})
     assert "cf-omd" not in offered_models() and "lmf" in offered_models()

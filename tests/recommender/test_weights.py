@@ -11,10 +11,9 @@ import recsys
 from recsys import Interactions, Recommender, list_rankers, make_ranker
 from recsys.cli import call
 from recsys.explain import what_if
-from recsys.rankers.catalogue import takes_weights
 from tests.contract.test_rankers import FAST
 
-WEIGHTED = [name for name in list_rankers() if takes_weights(make_ranker(name))]
+WEIGHTED = [name for name in list_rankers() if make_ranker(name).weighted]
 STORED = ("als", "lmf", "bpr")  # lists are by what was fitted for the user
 
 

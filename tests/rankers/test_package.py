@@ -8,7 +8,7 @@ import pytest
 from recsys import CapabilityError, InputError, make_ranker
 from recsys.data import Interactions
 from recsys.rankers import fit_package, load_package
-from recsys.rankers.catalogue import Profile
+from recsys.rankers.package import Profile
 
 USERS = ["ada"] * 4 + ["bob"] * 2 + ["cy"]
 ITEMS = ["d", "a", "c", "b", "b", "a", "d"]
@@ -48,34 +48,11 @@ def test_unknown_times_are_kept_as_the_oldest(tmp_path):
     package.save(tmp_path / "m")
     package = load_package(tmp_path / "m")
     assert liked(package, package.profile("u")) == {"a": 3.0, "b": 0.0, "c": 1.0}
-    assert set(liked(package, package.profile("u", as_of=1))) == {"b"}
-
-
-@pytest.mark.parametrize("user", sorted(set(USERS)))
-@pytest.mark.parametrize(
-    "day", ["2023-12-24", "2023-12-25", "2024-01-05", "2024-01-05T00:00:01", "2025-01-01"]
-)
-def test_as_of_leaves_out_what_came_then_or_later(user, day):
-    package = package_of()
-    before = np.datetime64(day, "s").astype(np.float64)
-    mine = {i: t for u, i, t in zip(USERS, ITEMS, SECONDS, strict=True) if u == user and t < before}
-    for given in (day, before, str(before)):
-        profile = package.profile(user, as_of=given)
-        assert liked(package, profile) == mine and profile.as_of == before
-        assert profile.fold_in and profile.user is not None and profile.new_times is not None
-    rows, times = package.histories(None, day)
-    k = package.user_index[user]
-    assert {str(package.item_ids[i]): times[k, i] for i in rows[k].indices} == mine
-    some, when = package.histories(np.array([k, k]), day)
-    assert (some[1] != rows[k]).nnz == 0 and (when[0] != times[k]).nnz == 0
 
 
 def test_a_user_as_fitted_is_not_folded_in():
     profile = package_of().profile("bob")
     assert not profile.fold_in and profile.new_times is None and profile.times.nnz == 2
-    rows, times = package_of().histories(np.array([1]))
-    assert rows.nnz == times.nnz == 2
-    assert package_of(None).histories()[1] is None
 
 
 def test_a_history_is_in_order_or_has_times():
@@ -87,8 +64,6 @@ def test_a_history_is_in_order_or_has_times():
     }  # fmt: skip
     found = package.profile(history=["c", "nope", "d"], skip_unknown=True)
     assert found.unknown == ("nope",) and liked(package, found) == {"c": 1.0, "d": 3.0}
-    cut = package.profile(history=["c", "a", "d"], times=times, as_of=7)
-    assert liked(package, cut) == {"a": 5.0} and cut.as_of == 7.0
     empty = package.profile(history=[])
     assert empty.row.nnz == empty.times.nnz == 0
     assert package_of(None).profile(history=["a"]).times.data.tolist() == [1.0], "its order is known"
@@ -126,14 +101,6 @@ REFUSED = {
     "NaN": ({"history": ["a"], "times": [np.nan]}, "time of item 'a', nan: no time"),
     "negative": ({"history": ["a"], "times": [-1.0]}, "time of item 'a', -1.0: before 1970"),
     "times of a user": ({"user": "ada", "times": [1]}, "times and weights are given with a history"),
-    "cut an order": ({"history": ["a"], "as_of": 5}, "as of '5': a history without times cannot be cut"),
-    "as of nothing": ({"user": "ada", "as_of": "soon"}, "as of 'soon': no time"),
-    "as of NaN": ({"user": "ada", "as_of": float("nan")}, "as of nan: no time"),
-    "as of 1960": ({"user": "ada", "as_of": "1960-01-01"}, "as of '1960-01-01': before 1970"),
-    "as of a year": (
-        {"user": "ada", "as_of": "2024"},
-        "as of '2024': the times of these data are dates from 2023-12-24 to 2024-03-01; give a date",
-    ),
 }  # fmt: skip
 
 
@@ -145,18 +112,8 @@ def test_what_cannot_be_a_profile_is_refused_in_one_line(case):
     assert str(caught.value).startswith(text) and "\n" not in str(caught.value)
 
 
-def test_as_of_needs_times_of_its_kind_and_a_ranker_that_folds_in():
-    with pytest.raises(InputError, match="as of '2024-01-01': these data have no times; fit on inter"):
-        package_of(None).profile("ada", as_of="2024-01-01")
-    with pytest.raises(InputError, match="these data have no times"):
-        package_of(None).histories(None, 3)
-    order = package_of(np.arange(1.0, 8.0))
-    with pytest.raises(InputError, match="are no dates, but numbers from 1 to 7; give a number"):
-        order.profile("ada", as_of="2024-01-01")
-    assert order.profile("ada", as_of=3).row.nnz == order.profile("ada", as_of="3").row.nnz == 2
-    fixed = replace(order, ranker=make_ranker("bpr"))
-    with pytest.raises(CapabilityError, match="as of '3': bpr ranks users by all that it was fitted on"):
-        fixed.profile("ada", as_of=3)
+def test_a_history_is_for_a_ranker_that_folds_in():
+    fixed = replace(package_of(), ranker=make_ranker("bpr"))
     with pytest.raises(
         CapabilityError, match="bpr ranks the users that it was fitted on, and no history"
     ):
@@ -168,5 +125,4 @@ def test_profiles_of_items():
     assert profile.items.tolist() == [0, 3] and profile.when.tolist() == [2.0, 1.0]
     with pytest.raises(InputError, match="in the history twice"):
         Profile.in_order([3, 3], 5)
-    with pytest.raises(InputError, match="nothing is known of when"):
-        Profile(None, profile.row).before(3)
+

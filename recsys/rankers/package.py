@@ -1,0 +1,443 @@
+"""A fitted ranker together with what it was fitted on: ids, titles, histories and tables, in one file.
+
+`Ranker.save` keeps numbers only, as implicit does. The command line, the app and the service speak in
+ids, so their files hold both.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from recsys.data import Interactions
+from recsys.data.columns import Columns
+from recsys.data.interactions import unknown_ids
+from recsys.data.side_information import SideInformation, described, start_of
+from recsys.errors import CapabilityError, InputError, ModelFileError
+from recsys.rankers.base import Ranker
+from recsys.rankers.files import read_ranker
+from recsys.utils import model_file
+from recsys.utils.dates import dated, moment
+from recsys.utils.sparse import entries_of, row_of
+from recsys.utils.validation import check_real
+
+LEAST_WEIGHT, MOST_WEIGHT = 1e-9, 1e9  # accepted weights of an item in a history
+FEATURES = ("item_features", "user_features")
+EXCLUDED = ("users", "items", "time", "weight")
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The profile that a list is made for: a user of the fit, or the items of a new user.
+
+    Examples
+    --------
+    >>> profile = Profile.in_order([4, 1], 6)
+    >>> profile.userid, profile.items.tolist(), profile.fold_in
+    (0, [1, 4], True)
+    >>> profile.times.toarray()
+    array([[0., 2., 0., 0., 1., 0.]])
+    """
+
+    user: int | None  # the row at fit; None for a new user
+    row: sp.csr_matrix  # the liked items, (1, items)
+    unknown: tuple[str, ...] = ()  # ids of items that the catalog does not have
+    when: NDArray[np.float64] | None = None  # times, aligned with row.indices; 0 is unknown, and oldest
+
+    @classmethod
+    def in_order(cls, items: Sequence[int], n_items: int, unknown: tuple[str, ...] = ()) -> Self:
+        """Return the profile of a new user who liked these items, the oldest interaction first."""
+        return cls.at_times(items, np.arange(1.0, len(items) + 1), n_items, unknown)
+
+    @classmethod
+    def at_times(
+        cls,
+        items: Sequence[int],
+        times: ArrayLike,
+        n_items: int,
+        unknown: tuple[str, ...] = (),
+        weights: ArrayLike | None = None,
+    ) -> Self:
+        """Return the profile of a new user who liked these items at these times, so much of each."""
+        row = row_of(items, n_items)
+        if row.nnz < len(items):
+            raise InputError("an item is in the history twice: name each item once")
+        ascending = np.argsort(np.asarray(items, dtype=np.int64))
+        if weights is not None:
+            row.data[:] = np.asarray(weights)[ascending]
+        return cls(None, row, unknown, np.asarray(times, dtype=np.float64)[ascending])
+
+    @property
+    def userid(self) -> int:
+        """The user index for rankers; a new user's is only a label."""
+        return 0 if self.user is None else self.user
+
+    @property
+    def fold_in(self) -> bool:
+        """Whether the ranker has to fold the row in, as it is not the row of the fit."""
+        return self.user is None
+
+    @cached_property
+    def times(self) -> sp.csr_matrix | None:
+        """Times of the interactions, (1, items) float64 of the row's pattern; None if none are known."""
+        return None if self.when is None else entries_of(self.row, self.when)
+
+    @property
+    def new_times(self) -> sp.csr_matrix | None:
+        """The times to pass to a ranker; None where it has them from its fit."""
+        return self.times if self.fold_in else None
+
+    @property
+    def items(self) -> NDArray[np.int32]:
+        """The liked items, ascending."""
+        return self.row.indices
+
+
+@dataclass(frozen=True)
+class ModelPackage:
+    """A ranker and the data of its fit.
+
+    Attributes
+    ----------
+    ranker : Ranker
+    user_ids, item_ids, titles : (users,), (items,), (items,) object
+        Ids are text or integers; requests match them by their text.
+    user_items : (users, items) float32 CSR
+        The interactions of the fit.
+    times : (users, items) float64 CSR or None
+        Times of the interactions, above 0, or 0 if unknown, with the pattern of `user_items`.
+    item_features, user_features : DataFrame or None
+        One row per id. Features of users are kept only for rankers that use them.
+    columns : Columns or None
+        How the table of the data was read.
+    start : float
+        What was subtracted from the times of the data, so that all known ones are above 0.
+    excluded : Interactions or None
+        The pairs that a threshold left out, which an update may need.
+
+    Examples
+    --------
+    >>> from recsys import load_dataset, make_ranker
+    >>> package = fit_package(make_ranker("ease"), load_dataset("sample"), show_progress=False)
+    >>> package.user_items.shape == (len(package.user_ids), len(package.item_ids))
+    True
+    >>> package.profile("u0001").row.nnz
+    32
+    """
+
+    ranker: Ranker
+    user_ids: NDArray[np.object_]
+    item_ids: NDArray[np.object_]
+    titles: NDArray[np.object_]
+    user_items: sp.csr_matrix
+    times: sp.csr_matrix | None = None
+    item_features: pd.DataFrame | None = None
+    user_features: pd.DataFrame | None = None
+    columns: Columns | None = None
+    start: float = 0.0
+    excluded: Interactions | None = None
+
+    def save(self, path: model_file.Target) -> None:
+        """Write everything to exactly `path`, atomically, or to a file open for writing bytes."""
+        tables: dict[str, Any] = {
+            "user_ids": _plain_ids(self.user_ids),
+            "item_ids": _plain_ids(self.item_ids),
+            "titles": [str(title) for title in self.titles],
+            "columns": None if self.columns is None else asdict(self.columns),
+            "start": self.start,
+        }
+        for key in FEATURES:
+            table = getattr(self, key)
+            tables[key] = None if table is None else {str(n): _cells(table[n]) for n in table.columns}
+        arrays: dict[str, Any] = {}
+        if self.excluded is not None:
+            tables["excluded"] = [_plain_ids(self.excluded.user_ids), _plain_ids(self.excluded.item_ids)]
+            for key in EXCLUDED:
+                if getattr(self.excluded, key) is not None:
+                    arrays[f"excluded.{key}"] = getattr(self.excluded, key)
+        content = json.dumps(tables, allow_nan=False).encode()
+        arrays["package.json"] = np.frombuffer(content, dtype=np.uint8)
+        for part in ("data", "indices", "indptr"):
+            arrays[f"history.{part}"] = getattr(self.user_items, part)
+        if self.times is not None:
+            arrays["history.times"] = self.times.data
+        self.ranker.save(path, arrays)
+
+    @cached_property
+    def user_index(self) -> dict[str, int]:
+        """Rows of the users by id."""
+        return {str(name): k for k, name in enumerate(self.user_ids)}
+
+    @cached_property
+    def item_index(self) -> dict[str, int]:
+        """Columns of the items by id."""
+        return {str(name): k for k, name in enumerate(self.item_ids)}
+
+    @cached_property
+    def dated(self) -> bool:
+        """Whether the times can be seconds since 1970, and not positions in an order."""
+        return self.times is not None and dated(self.times.data)
+
+    @cached_property
+    def item_users(self) -> sp.csc_matrix:
+        """Who liked each item: `user_items` by column."""
+        return self.user_items.tocsc()
+
+    @cached_property
+    def feature_names(self) -> dict[str, tuple[str, ...]]:
+        """Names of the features that the ranker was fitted with: `item_features` and `user_features`."""
+        out: dict[str, tuple[str, ...]] = {}
+        for key in FEATURES:
+            given = getattr(self.ranker, f"{key}_", None)
+            if given is None:
+                continue
+            table = described(getattr(self, key))
+            known = table is not None and len(table.names) == given.shape[1]
+            names = table.names if known else [f"{key[:4]} feature {k}" for k in range(given.shape[1])]
+            out[key] = tuple(names)
+        return out
+
+    def rows(self, users: Sequence[str | int]) -> tuple[NDArray[np.int64], sp.csr_matrix]:
+        """Return indices and histories of users by id; an unknown id is named."""
+        found = _indices("user", self.user_ids, self.user_index, users)
+        return found, self.user_items[found]
+
+    def items(self, ids: Sequence[str | int]) -> NDArray[np.int64]:
+        """Return the indices of items by id; an unknown id is named."""
+        return _indices("item", self.item_ids, self.item_index, ids)
+
+    def known_items(self, ids: Sequence[str]) -> tuple[list[int], list[str]]:
+        """Return the indices of those items that there are, and the ids that are unknown."""
+        index = self.item_index
+        return [index[i] for i in ids if i in index], [i for i in ids if i not in index]
+
+    @cached_property
+    def interactions(self) -> Interactions:
+        """The data of the fit: interactions with their times, and features of users and items."""
+        rows, time, features = self.user_items.tocoo(), None, self.item_features
+        if self.times is not None:
+            time = np.where(self.times.data > 0, self.times.data + self.start, -np.inf)
+        if features is None and (self.titles != _texts(self.item_ids)).any():
+            features = pd.DataFrame({"title": self.titles}, index=pd.Index(self.item_ids, dtype=object))
+        weight = rows.data.astype(np.float64) if (rows.data != 1).any() else None
+        return Interactions(
+            rows.row.astype(np.int32), rows.col.astype(np.int32), self.user_ids, self.item_ids,
+            time=time, user_features=self.user_features, item_features=features, columns=self.columns,
+            weight=weight, excluded=self.excluded,
+        )  # fmt: skip
+
+    def profile(
+        self,
+        user: str | int | None = None,
+        history: Sequence[str | int] | None = None,
+        *,
+        times: Sequence[float | str] | None = None,
+        weights: Sequence[float] | None = None,
+        skip_unknown: bool = False,
+    ) -> Profile:
+        """Return the profile of a user by id, or of a new user who liked the items of these ids.
+
+        Parameters
+        ----------
+        user : str, optional
+        history : sequence of str, optional
+            In order, the oldest interaction first. Exactly one of the two; a history may be empty.
+        times : sequence of number or str, optional
+            When each interaction of the history happened, instead of its order: numbers in the data's
+            unit, or ISO dates.
+        weights : sequence of number from 1e-9 to 1e9, optional
+            How much of each item of the history, for a ranker that takes weights; else 1 of each.
+        skip_unknown : bool
+            Keep unknown ids of a history in the profile's `unknown` instead of refusing them.
+        """
+        if (user is None) == (history is None):
+            raise InputError("name whom by exactly one of user and history")
+        if history is None:
+            if times is not None or weights is not None:
+                raise InputError("times and weights are given with a history; those of a user are known")
+            return self._known(str(user))
+        return self._new([str(name) for name in history], times, weights, skip_unknown)
+
+    def _known(self, user: str) -> Profile:
+        index = self.user_index.get(user, -1)
+        if index < 0:
+            raise unknown_ids("user", self.user_ids, [user])
+        matrix = self.user_items
+        # Without scipy's indexing, which takes as long as a recommendation.
+        own = slice(matrix.indptr[index], matrix.indptr[index + 1])
+        row = row_of(matrix.indices[own], matrix.shape[1])
+        row.data[:] = matrix.data[own]
+        return Profile(index, row, when=None if self.times is None else self.times.data[own])
+
+    def _new(
+        self,
+        history: list[str],
+        times: Sequence[float | str] | None,
+        weights: Sequence[float] | None,
+        skip_unknown: bool,
+    ) -> Profile:
+        if not self.ranker.folds_in:
+            raise CapabilityError(
+                f"{self.ranker.name} ranks the users that it was fitted on, and no history; fit a "
+                "ranker that folds in"
+            )
+        if len(set(history)) < len(history):
+            twice = next(name for k, name in enumerate(history) if name in history[:k])
+            raise InputError(f"item {twice[:60]!r} is in the history twice: name each item once")
+        when = np.arange(1.0, len(history) + 1)
+        if times is not None:
+            if len(times) != len(history):
+                raise InputError(f"{len(times)} times are given for a history of {len(history)} items")
+            pairs = zip(history, times, strict=True)
+            when = np.array([moment(f"time of item {name[:60]!r},", given) for name, given in pairs])
+        much = None if weights is None else self._weights(history, weights)
+        known = np.array([name in self.item_index for name in history], dtype=bool)
+        unknown = tuple(name for name in history if name not in self.item_index)
+        if unknown and not skip_unknown:
+            raise unknown_ids("item", self.item_ids, unknown)
+        items = [self.item_index[name] for name in history if name in self.item_index]
+        much = None if much is None else much[known]
+        return Profile.at_times(items, when[known], self.user_items.shape[1], unknown, much)
+
+    def _weights(self, history: list[str], weights: Sequence[float]) -> NDArray[np.float64]:
+        if not self.ranker.weighted:
+            raise InputError(
+                f"{self.ranker.name} takes no weights: leave them out, or fit a ranker that learns from "
+                "them, such as als"
+            )
+        if np.shape(weights) != (len(history),):
+            raise InputError(
+                f"weights must be a list of {len(history)} numbers, one for each item of the history"
+            )
+        for name, weight in zip(history, weights, strict=True):
+            check_real(f"weight of item {name[:60]!r}", weight, LEAST_WEIGHT, MOST_WEIGHT)
+        return np.asarray(weights, dtype=np.float64)
+
+
+def fit_package(ranker: Ranker, data: Interactions, **options: Any) -> ModelPackage:
+    """Fit a ranker on interactions, with the features and times that it uses, and keep ranker and data.
+
+    Ratings at or below 0 are no interactions. Weights are kept for rankers that are `weighted`.
+
+    Parameters
+    ----------
+    ranker : Ranker
+    data : Interactions
+    **options
+        Of `Ranker.fit`.
+    """
+    data = data.positive()
+    if data.weight is not None and not ranker.weighted:
+        data = replace(data, weight=None)
+    known = SideInformation(data)
+    ranker.fit(data.matrix, **known.of(ranker), **options)
+    times = known.times
+    if times is not None:
+        times.sort_indices()
+    return ModelPackage(
+        ranker, data.user_ids, data.item_ids, _texts(data.titles), data.matrix, times,
+        data.item_features, data.user_features if "user_features" in ranker.uses else None,
+        data.columns, start_of(data), data.excluded,
+    )  # fmt: skip
+
+
+def fit_notes(ranker: Ranker, data: Interactions) -> list[str]:
+    """Return what a user should know before a fit: what it leaves out."""
+    if data.weight is not None and not ranker.weighted:
+        return [f"{ranker.name} takes every interaction alike: weights are left out"]
+    return []
+
+
+@model_file.refuses
+def load_package(
+    path: model_file.Target, *, mapped: bool = False, checked: str | None = None
+) -> ModelPackage:
+    """Read a file of `ModelPackage.save`, from a path or a file open for reading bytes.
+
+    Parameters
+    ----------
+    path : path or open file
+    mapped : bool
+        Leave the arrays in the file, where processes that read it share one copy in memory; what one
+        of them changes is its own. The file may be replaced or removed, but never be cut or written to.
+    checked : str, optional
+        The checksum that the file has to name, when the caller has checked the content.
+    """
+    ranker, arrays = read_ranker(path, mapped=mapped, checked=checked)
+    name = model_file.name_of(path)
+    if "package.json" not in arrays:
+        raise ModelFileError(
+            f"{name} holds a ranker without ids: write it with `recsys fit --out`, or with "
+            f"`recsys.Recommender({ranker.name!r}).fit(matrix).save(...)`"
+        )
+    tables = json.loads(arrays["package.json"].tobytes())
+    users, items = ranker.n_users_, ranker.n_items_
+    user_ids, item_ids, titles = (_objects(tables[key]) for key in ("user_ids", "item_ids", "titles"))
+    if (len(user_ids), len(item_ids), len(titles)) != (users, items, items):
+        raise ModelFileError(f"{name}: its ids do not fit the ranker")
+    features = {
+        key: pd.DataFrame(tables[key], index=pd.Index(ids, dtype=object))
+        for key, ids in zip(FEATURES, (item_ids, user_ids), strict=True)
+        if tables[key] is not None
+    }
+    history = model_file.sparse(path, "history", arrays, (users, items))
+    when = arrays.get("history.times")
+    if when is not None and when.shape != history.data.shape:
+        raise ModelFileError(f"{name}: its times do not fit the interactions")
+    excluded = None
+    if "excluded" in tables:
+        pairs = {key: arrays[f"excluded.{key}"] for key in EXCLUDED if f"excluded.{key}" in arrays}
+        ids = dict(zip(("user_ids", "item_ids"), map(_objects, tables["excluded"]), strict=True))
+        excluded = Interactions(**pairs, **ids)
+    return ModelPackage(
+        ranker, user_ids, item_ids, titles, history,
+        None if when is None else entries_of(history, when),
+        columns=None if tables["columns"] is None else Columns(**tables["columns"]),
+        start=tables["start"], excluded=excluded, **features,
+    )  # fmt: skip
+
+
+def _indices(
+    what: str, known: NDArray[np.object_], index: dict[str, int], ids: Sequence[str | int]
+) -> NDArray[np.int64]:
+    """Return the places of ids; an unknown one is named."""
+    found = np.array([index.get(str(name), -1) for name in ids], dtype=np.int64)
+    if (found < 0).any():
+        raise unknown_ids(what, known, [ids[k] for k in np.flatnonzero(found < 0).tolist()])
+    return found
+
+
+def _texts(names: NDArray[np.object_]) -> NDArray[np.object_]:
+    return _objects([str(name) for name in names])
+
+
+def _objects(values: Sequence[Any]) -> NDArray[np.object_]:
+    out = np.empty(len(values), dtype=object)
+    out[:] = values
+    return out
+
+
+def _plain_ids(ids: NDArray[np.object_]) -> list[str] | list[int]:
+    """Return ids as JSON has them: integers where all are, else text."""
+    whole = len(ids) > 0 and all(isinstance(name, (int, np.integer)) for name in ids)
+    return [int(name) for name in ids] if whole else [str(name) for name in ids]
+
+
+def _cells(column: pd.Series) -> list[Any]:
+    """Return a column of features as JSON has it: numbers, truth values and text; null where unknown."""
+    values = column.astype(object).where(column.notna(), None).tolist()
+    plain = [value.item() if isinstance(value, np.generic) else value for value in values]
+    return [
+        None if isinstance(value, float) and not np.isfinite(value)
+        else value if value is None or isinstance(value, (bool, int, float, str))
+        else str(value)
+        for value in plain
+    ]  # fmt: skip
