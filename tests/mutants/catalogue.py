@@ -499,11 +499,11 @@ MUTANTS = [
         ("tests/links/test_comparison.py", "-k", "strongest_links_are_the_best"),
     ),
     Mutant(
-        "two models told apart as if they were measured on different pairs",
-        "links/comparison.py",
-        " - 2.0 * covariance[best, k]",
-        "",
-        ("tests/links/test_comparison.py", "-k", "a_comparison_is_that_of_its_steps"),
+        "the error of an AUC divides by the pairs of the other kind",
+        "links/metrics.py",
+        "over.var(ddof=1) / up + under.var(ddof=1) / down",
+        "over.var(ddof=1) / down + under.var(ddof=1) / up",
+        ("tests/links/test_comparison.py", "-k", "error_of_the_auc"),
     ),
     Mutant(
         "tables of any shape read from a file of a link predictor",
