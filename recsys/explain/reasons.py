@@ -89,16 +89,21 @@ def reasons_for_items(
     *,
     recalculate_user: bool = False,
     times: Any = None,
+    scores: ArrayLike | None = None,
 ) -> list[Reasons]:
-    """Return the `reasons` of several items for one user. Other parameters: as of `reasons`."""
+    """Return the `reasons` of several items for one user. Other parameters: as of `reasons`.
+
+    Parameters
+    ----------
+    items : (n,) int
+    scores : (n,) float, optional
+        Of the items in a list: a model without shares then computes no scores again.
+    """
     check_integer("N", N, 1)
     liked = clean_matrix(row, n_rows=1, name="row")
     times = stored_times(ranker, userid, times)
     wanted = check_ids("item", items, getattr(ranker, "n_items_", None))
-    if liked.nnz == 0:
-        scores = ranker.scores(userid, liked, recalculate_user=recalculate_user, times=times)
-        return _popularity(ranker, wanted, scores[0])
-    if "explain" in ranker.capabilities:
+    if liked.nnz and "explain" in ranker.capabilities:
         options = {"recalculate_user": recalculate_user, "times": times}
         results = []
         for one in ranker.explain_items(userid, liked, wanted, liked.nnz, **options):
@@ -106,16 +111,21 @@ def reasons_for_items(
             others = float(sum(value for _, value in rest))
             results.append(Reasons("exact", one.score, one.bias + others, listed, others, len(rest)))
         return results
-    scores = score_rows(ranker, [userid], liked, times, recalculate_user=recalculate_user)[0]
-    if "similar-items" not in ranker.capabilities:
-        return _popularity(ranker, wanted, scores)
-    return _nearest(ranker, liked, wanted, scores, N)
+    if scores is not None:
+        known = np.asarray(scores, dtype=np.float64)
+    elif liked.nnz == 0:
+        options = {"recalculate_user": recalculate_user, "times": times}
+        known = ranker.scores(userid, liked, **options)[0, wanted]
+    else:
+        known = score_rows(ranker, [userid], liked, times, recalculate_user=recalculate_user)[0, wanted]
+    if liked.nnz == 0 or "similar-items" not in ranker.capabilities:
+        return _popularity(ranker, wanted, known)
+    return _nearest(ranker, liked, wanted, known, N)
 
 
 def _popularity(ranker: Ranker, items: NDArray[Any], scores: NDArray[Any]) -> list[Reasons]:
     results = []
-    for item in items.tolist():
-        score = float(scores[item])
+    for item, score in zip(items.tolist(), scores.tolist(), strict=True):
         unit = "users" if score == float(ranker.popularity_[item]) else ""
         results.append(Reasons("popularity", score, score, [], unit=unit))
     return results
@@ -127,20 +137,28 @@ def _nearest(
     """Return the liked items most similar to each item."""
     if len(items) == 0:
         return []
-    # One more than the liked items: an item is the most similar to itself.
-    ids, values = ranker.similar_items(items, N=liked.nnz + 1, items=np.union1d(liked.indices, items))
-    own = set(liked.indices.tolist())
+    own = liked.indices
+    if "embeddings" in ranker.capabilities:
+        vectors = ranker.item_embeddings()  # type: ignore[attr-defined]
+        similarities = _unit(vectors[items]) @ _unit(vectors[own]).T
+    else:
+        similarities = np.zeros((len(items), len(own)))
+        order = np.argsort(own)
+        ids, values = ranker.similar_items(items, N=len(own), items=own)
+        for k, (names, cosines) in enumerate(zip(ids, values, strict=True)):
+            similarities[k, order[np.searchsorted(own[order], names)]] = cosines
     results = []
-    for item, names, similarities in zip(items.tolist(), ids, values, strict=True):
-        pairs = [
-            (k, value)
-            for k, value in zip(names.tolist(), similarities.tolist(), strict=True)
-            if k in own and k != item
-        ]
-        score = float(scores[item])
-        unlisted = max(len(own - {item}) - N, 0)
-        results.append(Reasons("nearest", score, score, pairs[:N], unlisted=unlisted))
+    for item, row, score in zip(items.tolist(), similarities, scores.tolist(), strict=True):
+        order = np.lexsort((own, -row))
+        pairs = [(int(own[k]), float(row[k])) for k in order if own[k] != item]
+        results.append(Reasons("nearest", score, score, pairs[:N], unlisted=max(len(pairs) - N, 0)))
     return results
+
+
+def _unit(vectors: NDArray[Any]) -> NDArray[Any]:
+    vectors = vectors.astype(np.float64)
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.where(norms > 0, norms, 1.0)
 
 
 def stored_times(ranker: Ranker, userid: int, times: Any) -> Any:

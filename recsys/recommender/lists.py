@@ -152,7 +152,7 @@ def rows_of(package: ModelPackage, users: Users, results: list[Recommendations],
         elif why:
             one = users.part(k, k + 1)
             listed = reasons_for_items(
-                package.ranker, int(one.ids[0]), one.rows, items, NAMED, **one.options()
+                package.ranker, int(one.ids[0]), one.rows, items, NAMED, scores=scores, **one.options()
             )
             sentences = [because(titles, reasons, word=word) for reasons in listed]
         source = POPULAR if result.fallback else MODEL
