@@ -54,15 +54,10 @@ def make_ranker(name: str, /, **params: Any) -> Ranker:
     **params
         Its parameters; for `cf-komd`, also those of its kernel.
 
-    Raises
-    ------
-    InputError
-        If the name or a parameter is unknown, or a value out of range. Parameters are keywords here.
-
     Examples
     --------
     >>> make_ranker("popularity")
-    Popularity()
+    Popularity(unseen=False)
     >>> make_ranker("ease", regularization=100.0).regularization
     100.0
     """
