@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,6 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from recsys import errors
 from recsys.errors import CapabilityError, InputError
 from recsys.rankers import files
+from recsys.rankers.answers import Explanation, Recommendations
+from recsys.rankers.inputs import Candidate, Data, Rows, checked_features, checked_times
 from recsys.registry import check_parameters
 from recsys.utils import model_file
 from recsys.utils.progress import bar_of_python
@@ -42,130 +43,6 @@ ABILITIES = {
     "cold-users": "_history_features",
     "embeddings": "item_embeddings",
 }
-
-
-class Recommendations(tuple[NDArray[np.int32], NDArray[np.float32]]):
-    """The pair (ids, scores), with `fallback`: which users had no liked item.
-
-    For those the scores are popularities, numbers of users per item.
-
-    Parameters
-    ----------
-    ids : (N,) or (users, N) int32
-    scores : the same shape, float32
-    fallback : bool, or (users,) bool
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> ids, scores = best = Recommendations(np.array([4, 2]), np.array([0.5, 0.25]))
-    >>> best.ids is ids, best.fallback
-    (True, False)
-    """
-
-    fallback: bool | NDArray[np.bool_]
-
-    def __new__(
-        cls,
-        ids: NDArray[np.int32],
-        scores: NDArray[np.float32],
-        fallback: bool | NDArray[np.bool_] = False,
-    ) -> Self:
-        """Make the pair."""
-        pair = super().__new__(cls, (ids, scores))
-        pair.fallback = fallback
-        return pair
-
-    def __getnewargs__(self) -> tuple[Any, ...]:
-        """Return the arguments of `__new__`, for copies."""
-        return (*self, self.fallback)
-
-    @property
-    def ids(self) -> NDArray[np.int32]:
-        """Item indices, best first."""
-        return self[0]
-
-    @property
-    def scores(self) -> NDArray[np.float32]:
-        """Their scores, non-increasing."""
-        return self[1]
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """Decomposition of a score: score = bias + the contributions' sum.
-
-    Attributes
-    ----------
-    score : float
-        The item's score for this user.
-    bias : float
-        What the listed items do not account for.
-    contributions : list of (int, float)
-        Liked items and their shares, largest magnitude first.
-
-    Examples
-    --------
-    >>> why = Explanation(1.0, 0.25, [(3, 0.5), (7, 0.25)])
-    >>> why.bias + sum(share for _, share in why.contributions)
-    1.0
-    """
-
-    score: float
-    bias: float
-    contributions: list[tuple[int, float]] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """Parameters that `auto` tries a ranker with, and for which data."""
-
-    params: str = ""  # as after the colon of a specification: "kernel=mc,degree=2"
-    least_items: int = 0
-    most_items: float = np.inf
-    most_likes: float = np.inf
-    timed: bool = False  # for data with times only
-    described: bool = False  # for data with item features only, which it is fitted with
-    unseen: bool = False  # for data with items that have no users only
-
-    def suits(
-        self,
-        items: int,
-        likes: int,
-        timed: bool = False,
-        described: bool = False,
-        unseen: bool = False,
-    ) -> bool:
-        """Return whether it is tried on data of this size, with such information or without."""
-        fits = self.least_items <= items <= self.most_items and likes <= self.most_likes
-        fits = fits and (timed or not self.timed) and (described or not self.described)
-        return fits and (unseen or not self.unseen)
-
-
-@dataclass(frozen=True)
-class Data:
-    """What a ranker is fitted on."""
-
-    liked: sp.csr_matrix  # (users, items) float32, canonical, of at least one liked item
-    times: sp.csr_matrix | None = None  # of the same pattern; None where unknown or all equal
-    item_features: sp.csr_matrix | None = None  # float64
-    user_features: sp.csr_matrix | None = None
-    show_progress: bool = False
-    callback: Callback | None = None
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows to rank items for."""
-
-    matrix: sp.csr_matrix  # (rows, items) float32, canonical
-    times: NDArray[np.float64] | None = None  # aligned with matrix.indices; None: all equally recent
-
-    def part(self, start: int, stop: int) -> Rows:
-        """Return some of the rows."""
-        matrix, indptr = self.matrix[start:stop], self.matrix.indptr
-        times = None if self.times is None else self.times[indptr[start] :][: matrix.nnz]
-        return Rows(matrix, times)
 
 
 class Ranker:
@@ -353,8 +230,8 @@ class Ranker:
                 f"user_items of shape ({users}, {items}) holds no liked item (no value above 0): "
                 "there is nothing to fit"
             )
-        item_features = _features("item_features", item_features, items, "items")
-        user_features = _features("user_features", user_features, users, "users")
+        item_features = checked_features("item_features", item_features, items, "items")
+        user_features = checked_features("user_features", user_features, users, "users")
         when = checked_times(times, liked.shape)
         if when is not None:
             values = aligned(liked, when)
@@ -663,41 +540,3 @@ def _nearest(
 
 def _unfilled(rows: int, N: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     return np.full((rows, N), -1, dtype=np.int32), np.full((rows, N), LOWEST, dtype=np.float32)
-
-
-def _features(name: str, given: Any, rows: int, what: str) -> sp.csr_matrix | None:
-    """Return features as float64 CSR of one row an item or user, a copy; None stays None."""
-    if given is None:
-        return None
-    F = _numbers(name, given)
-    if F.shape[0] != rows:
-        raise InputError(f"{name} have {F.shape[0]} rows for {rows} {what}")
-    F.sum_duplicates()
-    return F
-
-
-def _numbers(name: str, given: Any, unknown: str = "") -> sp.csr_matrix:
-    """Return a float64 CSR copy of a matrix of finite numbers."""
-    try:
-        X = sp.csr_matrix(given, dtype=np.float64, copy=True)  # the caller's stays as it is
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must be a matrix of numbers") from error
-    if not np.isfinite(X.data).all():
-        raise InputError(f"{name} hold NaN or infinity{unknown}")
-    return X
-
-
-def checked_times(given: Any, shape: tuple[int, int]) -> sp.csr_matrix | None:
-    """Return times as float64 CSR of the interactions' shape, indices sorted; None stays None."""
-    if given is None:
-        return None
-    times = _numbers("times", given, ": 0 is unknown")
-    if times.shape != shape:
-        raise InputError(f"times are of shape {times.shape} for interactions of shape {shape}")
-    if (times.data < 0).any():
-        raise InputError("times hold a value below 0: they count from a start, such as Unix seconds")
-    entries = times.nnz
-    times.sum_duplicates()
-    if times.nnz < entries:
-        raise InputError("times hold an item twice in a row: name each item once")
-    return times
