@@ -99,6 +99,11 @@ class Auto(StandardizedSum):
             check_real("budget", self.budget, 0.0, open_low=True)
 
     def _fit(self, data: Data) -> None:
+        if choice := vars(self).pop("choice_of_update", None):
+            names, weights = choice
+            self.validation_, self.dropped_ = {}, {}
+            self._keep(names, [_fitted(spec, data) for spec in names], weights)
+            return
         start, limit = time.perf_counter(), np.inf if self.budget is None else float(self.budget)
         liked, described = data.liked, data.item_features is not None and data.item_features.nnz > 0
         hidden, held = self._hidden(data)

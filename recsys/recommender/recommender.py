@@ -449,7 +449,9 @@ class Recommender:
         state = self._state
         data = updated(state.package, add, remove, items)
         ranker = copy.deepcopy(state.package.ranker)
-        vars(ranker)["keeps_choice"] = True  # of `auto`: its models and weights
+        if ranker.name == "auto":
+            choice = (ranker.part_names_, ranker.part_weights_)  # type: ignore[attr-defined]
+            vars(ranker)["choice_of_update"] = choice
         self._fit(ranker, data, state.kind, show_progress)
         return self
 

@@ -120,3 +120,14 @@ def test_a_fit_that_declined_a_column_declines_it_in_an_update():
     options = COLUMNS | {"rating": "none"}
     fitted = Recommender("msdw").fit(rows, **options)
     assert_same(Recommender("msdw").fit(rows.iloc[:2], **options).update(rows.iloc[2:]), fitted)
+
+
+def test_auto_keeps_its_models_and_weights():
+    rng = np.random.default_rng(5)
+    rows = pd.DataFrame({"who": rng.integers(0, 30, 300), "what": rng.integers(0, 15, 300)})
+    model = Recommender("auto:rounds=2").fit(rows.iloc[:250], **COLUMNS)
+    names, weights = model.ranker.part_names_, model.ranker.part_weights_
+    model.update(rows.iloc[250:])
+    assert model.ranker.part_names_ == names
+    np.testing.assert_array_equal(model.ranker.part_weights_, weights)
+    assert_same(model, Recommender("popularity").fit(rows, **COLUMNS))
