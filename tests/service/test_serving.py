@@ -1,5 +1,6 @@
 """`recsys serve` as a process: addresses, workers, stops, other clients, and a replaced file."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -35,7 +36,9 @@ class Served:
 
     def __init__(self, *arguments):
         command = [str(Path(sys.executable).parent / "recsys"), "serve", *map(str, arguments)]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            command, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
         self.address = re.search(r"on (\S+)", self.process.stderr.readline())[1]
 
     def stop(self):
@@ -47,7 +50,8 @@ class Served:
         return self
 
     def __exit__(self, *_):
-        self.process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)  # workers, too, which hold the pipe
         self.process.communicate()
 
 
