@@ -16,7 +16,8 @@ import pandas as pd
 import streamlit as st
 
 from recsys import InputError, Interactions
-from recsys.data.reading import look
+from recsys.data.columns import find_columns
+from recsys.data.tables import read_table
 
 SHOWN = 8  # rows of the preview
 MOST_BYTES = 200_000_000
@@ -129,16 +130,18 @@ def sheets(content: bytes, name: str) -> list[str]:
 def preview(content: bytes, name: str, sheet: str | None, form: dict[str, Any]) -> Preview:
     """Return the first rows of an upload, and the roles that its columns' names tell."""
     with saved(content, name, sheet) as path:
-        found = look(path, SHOWN, **form)
-    if len(found.names) < 2:
+        table = read_table(path, **form)
+        first = [table.get(one)[:SHOWN].to_pylist() for one in dict.fromkeys(table.names)]
+    if len(table.names) < 2:
         raise InputError(f"{name[:60]}: one column only; a column of users and one of items are needed")
-    rows = pd.DataFrame(dict(enumerate(found.first)), dtype=object)
-    rows.columns = pd.Index(unique(found.names))
-    roles = {}
-    for role in ("user", "item", "rating", "time"):
-        k = getattr(found.roles, role)
-        if k is not None and (role in ("rating", "time") or found.roles.how.get(role) != "position"):
-            roles[role] = str(rows.columns[k])
+    rows = pd.DataFrame(dict(enumerate(first)), dtype=object).fillna("").astype(str)
+        lambda cell: "" if cell is None else str(cell)
+    )
+    rows.columns = pd.Index(unique(table.names))
+    roles: dict[str, str] = {}
+    for role, found in find_columns(list(rows.columns)).items() if table.named else ():
+        if found and found[0] not in roles.values():
+            roles[role] = found[0]
     free = [name for name in rows.columns if name not in roles.values()]
     titles = [
         name

@@ -126,7 +126,7 @@ class DataOptions:
         if self.interactions is not None:
             if self.dataset is not None:
                 raise InputError("pass --dataset or --interactions, not both")
-            return read(self.interactions, min_rating=self.min_rating, interface="terminal", **columns)
+            return read(self.interactions, min_rating=self.min_rating, **columns)
         if any(value is not None for value in columns.values()):
             raise InputError(
                 "columns and the form of a file are for --interactions FILE; a dataset knows its own"

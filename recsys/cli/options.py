@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from recsys.cli import terminal
-from recsys.data.sources import read_text
+from recsys.data.tables import read_text
 from recsys.errors import InputError, counted
 from recsys.rankers import ModelPackage
 from recsys.rankers.package import Profile

@@ -1,8 +1,7 @@
 """Interactions, their readers, and the protocols that divide them."""
 
 from recsys.data.interactions import Interactions
-from recsys.data.readers import read_features
-from recsys.data.reading import read_interactions
+from recsys.data.reading import read_features, read_interactions
 from recsys.data.splits import PROTOCOLS, Fold, Protocol, find_protocol, split
 
 __all__ = [

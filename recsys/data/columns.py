@@ -1,27 +1,122 @@
-"""Columns of interactions: their usual names, and those that were chosen."""
+"""Columns of a table: which is which by its name, and cells as ids, numbers or points in time."""
 
 from __future__ import annotations
 
-import shlex
+import re
+import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from recsys.errors import InputError
 from recsys.registry import did_you_mean
+from recsys.utils.dates import FIRST, LAST, date_text
 
+NONE = "none"  # of ratings or times: that there are none, whatever columns are called
+MOST = 60  # names in a message
+
+# Names in public tables, without blanks and marks; the earlier of two in one table wins.
+USER = (
+    "userid user uid users username reviewerid customerid custid customer visitorid memberid "
+    "member accountid steamid msno authorid playerid usersha1 clientid buyerid subscriberid "
+    "listenerid readerid personid householdkey householdid custkey who reviewer "
+    "reviewprofilename sessionid session orderid invoiceno invoice basketid cartid visitid"
+).split()
+ITEM = (
+    "itemid item iid items movieid productid articleid asin parentasin isbn isbn13 bookid "
+    "businessid stockcode trackid songid artistid artistmbid bookmarkid appid gameid recipeid "
+    "animeid jokeid locationid venueid placeid poiid gmapid restaurantid beerbeerid beerid "
+    "hotelid courseid newsid videoid podcastid showid offerid goodid sku skuid movie film book "
+    "product article track song artist game what title contentid"
+).split()
+RATING = (
+    "rating ratings bookrating userrating reviewoverall reviewrating itemrating movierating "
+    "overall stars starrating score reviewscore userscore myrating preference ratingvalue"
+).split()
+TIME = (
+    "timestamp timestamps time unixreviewtime eventtime eventdate utcdate tdat datetime date "
+    "invoicedate transactiondt createdat created reviewdate reviewtime dateadded dateupdated "
+    "ratedat ratingtimestamp listenedat purchasedate orderdate checkintime ts when"
+).split()
+WEIGHT = (
+    "weight weights plays playcount playcounts count counts quantity qty amount hours playtime "
+    "listens listencount views clicks purchases minutes seconds watchtime"
+).split()
+TITLE = (
+    "title titles name itemname itemtitle productname producttitle movietitle moviename booktitle "
+    "songtitle trackname artistname titel bezeichnung artikelname artikelbezeichnung produktname "
+    "titre nom nomproduit designation libelle titolo titulo nombre nome nombreproducto"
+).split()
+# English, German, French, Spanish and Italian words, alone or beside one of SMALL.
+WORDS = {
+    "user": (
+        "visitor viewer reader listener player rater person customers client buyer shopper subscriber "
+        "account student patient kunde kunden kundin nutzer benutzer besucher mitglied leser kaufer "
+        "utilisateur client lecteur membre acheteur usuario cliente lector utente clienti lettore"
+    ).split(),
+    "item": (
+        "products movies films books songs tracks artists album games joke articles recipe restaurant "
+        "place business app show course artikel artikelnr produkt produkte ware buch spiel lied produit "
+        "livre jeu chanson articolo prodotto libro gioco canzone articulo producto pelicula juego "
+        "cancion"
+    ).split(),
+    "rating": (
+        "stern sterne bewertung wertung punkte note noten etoiles evaluation avis voto voti valutazione "
+        "punteggio stelle puntuacion calificacion valoracion estrellas nota"
+    ).split(),
+    "time": (
+        "datum zeit zeitpunkt zeitstempel horodatage temps heure data ora fecha hora tiempo dates"
+    ).split(),
+}
+EXACT = {"user": USER, "item": ITEM, "rating": RATING, "time": TIME}
+ROLE_WORDS = frozenset(
+    [
+        *USER,
+        *ITEM,
+        *RATING,
+        *TIME,
+        *WEIGHT,
+        *TITLE,
+        *(word for words in WORDS.values() for word in words),
+    ]
+)
+SMALL = frozenset(
+    "id ids n nr no num number nummer code key the of d de del di du identifiant codigo codice "
+    "reference referencia riferimento achat compra ordine kauf".split()
+)
+ENDS = re.compile(r"(nummer|nr|number|id|code|name)$")
 USER_NAMES = ("user_id", "user", "userid", "userId", "uid", "UserId")
 ITEM_NAMES = ("item_id", "item", "itemid", "itemId", "iid", "movie_id", "movieId", "ItemId")
-RATING_NAMES = ("rating",)
-TIME_NAMES = ("timestamp", "time")
-MOST = 20  # names in a message
-SHORT = 4  # letters of an abbreviated name
-MOST_LETTERS = 60  # of a name that is not there
-MOST_HINT = 100  # of what it may have been meant to be
+
+MISSING = frozenset(("", "na", "n/a", "nan", "nat", "null", "none", "\\n", "undefined", "#n/a"))
+SCIENTIFIC = re.compile(r"[+-]?\d+(?:[.,]\d+)?[eE]\+?\d+")
+NO_ID = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d|\d+[.,]\d|\d+:\d\d")  # dates and fractions
+WHOLE = re.compile(r"[+-]?\d+\.0+")
+COMMA = re.compile(r"[+-]?\d+(,\d+)?")
+GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+")
+LARGEST = float(np.finfo(np.float32).max)
+# Epochs by magnitude.
+UNITS = ((1e17, 1e9, "nanoseconds"), (1e14, 1e6, "microseconds"), (1e11, 1e3, "milliseconds"))
+DAYS_FIRST = ("%d/%m/%Y", "%d/%m/%y", "%d-%m-%Y", "%d-%m-%y")
+MONTHS_FIRST = ("%m/%d/%Y", "%m/%d/%y", "%m-%d-%Y", "%m-%d-%y")
+OTHER_DATES = (
+    "%d.%m.%Y", "%d.%m.%y", "%d. %m. %Y", "%d.%m.%Y.", "%Y. %m. %d.", "%Y/%m/%d", "%Y.%m.%d",
+    "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%m %d, %Y", "%d-%b-%Y", "%d-%b-%y",
+)  # fmt: skip
+CLOCKS = (
+    "", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p", ", %H:%M", ", %H:%M:%S",
+    " %H.%M", " %H.%M.%S",
+)  # fmt: skip
+WITH_ZONE = ("%a %b %d %H:%M:%S %z %Y", "%a, %d %b %Y %H:%M:%S %z")
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a table and how they are read, kept so that later rows are read alike."""
+    """The decisions of a reading, kept so that later rows are read alike."""
 
     user: str = "user"
     item: str = "item"
@@ -40,85 +135,450 @@ class Columns:
         return {role: found if (found := getattr(self, role)) in names else None for role in roles}
 
 
-def some(names: Sequence[str]) -> str:
-    """Return names for a message: the first of them, each cut at 40 characters, and how many more."""
+def plain_name(name: object) -> str:
+    """Return a name in lower case without accents, blanks and marks.
+
+    >>> plain_name("Kunden-Nr."), plain_name("movieId"), plain_name("Évaluation")
+    ('kundennr', 'movieid', 'evaluation')
+    """
+    return "".join(words_of(str(name)))
+
+
+def words_of(name: str) -> list[str]:
+    """Return the words of a name, in lower case without accents."""
+    apart = re.sub(r"(?<=[a-zà-ÿ0-9])(?=[A-ZÀ-Þ])", " ", name)
+    base = "".join(c for c in unicodedata.normalize("NFKD", apart) if not unicodedata.combining(c))
+    return re.findall(r"[^\W_]+", base.replace("ß", "ss").lower())
+
+
+def title_column(names: Sequence[object]) -> object | None:
+    """Return the column of titles in a table of items: "title", or the first that is called alike.
+
+    >>> title_column(["Bezeichnung", "Preis"]), title_column(["name", "title"]), title_column(["Preis"])
+    ('Bezeichnung', 'title', None)
+    """
+    if "title" in names:
+        return "title"
+    return next((name for name in names if plain_name(name) in TITLE), None)
+
+
+def find_columns(
+    names: Sequence[str], header: bool = True, first: Sequence[str] = ()
+) -> dict[str, list[str]]:
+    """Return the columns whose names tell a role, the likeliest first, by role.
+
+    Without a header the first two columns are users and items whose cells in the `first` row are neither
+    dates nor fractions.
+
+    >>> find_columns(["Kunden-Nr.", "Artikel", "Bewertung", "Preis"])
+    {'user': ['Kunden-Nr.'], 'item': ['Artikel'], 'rating': ['Bewertung'], 'time': []}
+    """
+    if not header:
+        ids = [name for name, cell in zip(names, first, strict=True) if not NO_ID.match(cell.strip())]
+        return {"user": ids[:1], "item": ids[1:2], "rating": [], "time": []}
+    out: dict[str, list[str]] = {}
+    for role, known in EXACT.items():
+        ranks = []
+        for place, name in enumerate(names):
+            plain = plain_name(name)
+            telling = [word for word in words_of(name) if word not in SMALL]
+            if plain in known:
+                ranks.append((known.index(plain), place))
+            elif (
+                len(telling) == 1
+                and telling[0] in (*WORDS[role], *known)
+                or ENDS.sub("", plain) in WORDS[role]
+            ):
+                ranks.append((len(known), place))
+        out[role] = [names[place] for _, place in sorted(ranks)]
+    return out
+
+
+def some(names: Sequence[object]) -> str:
+    """Return names for a message."""
     more = f" and {len(names) - MOST:,} more" if len(names) > MOST else ""
     return ", ".join(str(name)[:40] for name in names[:MOST]) + more
 
 
-def absent(where: str, name: str, names: Sequence[str]) -> InputError:
+def absent(where: str, name: object, names: Sequence[str], header: bool = True) -> InputError:
     """Return the error for a column that a table does not have; it suggests the nearest name."""
-    name = str(name)[:MOST_LETTERS]
+    name = str(name)[:60]
     hint = did_you_mean(name, names)
-    near = f" ({hint[:MOST_HINT]})" if hint.startswith("did") else ""
-    return InputError(f"{where}: no column {name!r}{near}; found: {some(names)}")
+    near = f" ({hint[:100]})" if hint.startswith("did") else ""
+    own = "" if header else "; the first row is read as cells: name columns with names=, or header=True"
+    return InputError(f"{where}: no column {name!r}{near}; found: {some(names)}{own}")
 
 
-def usual(names: Sequence[str], known: tuple[str, ...]) -> str | None:
-    """Return the first usual name that there is, None without any."""
+def no_role(where: str, role: str, names: Sequence[str], header: bool) -> InputError:
+    """Return the error for a table without users or items; it lists the columns, likely ones first."""
+    words = {*EXACT[role], *WORDS[role]}
+    likely = [name for name in names if not words.isdisjoint(words_of(name))]
+    found = some([*likely, *(name for name in names if name not in likely)])
+    wide = "; if each column is an item, melt the table first" if len(names) > 20 else ""
+    own = (
+        "; header=False, if the first row has no names"
+        if header
+        else "; the first row is read as cells: name columns with names=, or header=True"
+    )
+    return InputError(f"{where}: no {role} column; name it with {role}=; found: {found}{wide}{own}")
+
+
+def usual(names: Sequence[str], known: Sequence[str]) -> str | None:
+    """Return the first known name that there is, None without any."""
     return next((name for name in known if name in names), None)
 
 
-# Labels and values of the select boxes of the app's page Data.
-PAGE_LABELS = {"delimiter": "Delimiter", "encoding": "Encoding", "decimal": "Decimal mark"}
-PAGE_CHOICES = {
-    ("header", True): "“First row: names of columns”",
-    ("header", False): "“First row: cells”",
-    ("day_first", True): "“01/02/2020: 1 February”",
-    ("day_first", False): "“01/02/2020: 2 January”",
-}
+def is_number(text: str) -> bool:
+    """Return whether text is a number, with a point or a comma."""
+    try:
+        float(text.strip().replace(",", "."))
+    except ValueError:
+        return False
+    return True
 
 
-@dataclass(frozen=True)
-class Spelling:
-    """How messages write options, by the interface through which the table came.
-
-    >>> Spelling("terminal").of("user"), Spelling().of("user", "Kunde")
-    ('--user-col', "user='Kunde'")
-    >>> Spelling("terminal").choice("day_first", False), Spelling().choice("day_first", False)
-    ('--no-day-first', 'day_first=False')
-    """
-
-    interface: str = "python"  # "python", "terminal", "page" or "dataset"
-
-    def of(self, option: str, value: str = "") -> str:
-        """Return an option, with a value where one is given."""
-        column = option in ("user", "item", "rating", "time", "weight")
-        if self.interface == "terminal":
-            text = f"--{option}-col" if column else f"--{option.replace('_', '-')}"
-            return f"{text} {shlex.quote(value)}" if value else text
-        if self.interface == "page":
-            text = f"{option.capitalize()} column" if column else PAGE_LABELS.get(option, option)
-            return f"{text} {value}" if value else text
-        return f"{option}={value!r}" if value else f"{option}="
-
-    def choice(self, option: str, value: bool) -> str:
-        """Return an option that is true or false."""
-        if self.interface in ("python", "dataset"):
-            return f"{option}={value}"
-        text = option.replace("_", "-")
-        if self.interface == "terminal":
-            return f"--{text}" if value else f"--no-{text}"
-        return PAGE_CHOICES[option, value]
+# ---- cells
 
 
-def no_ids(
-    where: str,
-    what: str,
-    names: Sequence[str],
-    known: Sequence[str],
-    spelling: Spelling,
-    option: str,
-) -> InputError:
-    """Return the error for a table without a usual column of users or items.
+@dataclass
+class Cells:
+    """A column of ids or numbers, a row each."""
 
-    It names the option that says which is meant, with a column that may be: a usual name in another
-    case, or one that begins alike and is short or ends in "id".
-    """
-    lower = {name.lower() for name in known}
-    near = [name for name in names if name.lower() in lower]
-    alike = [name for name in names if name[:1].lower() == what[0]]
-    near += [name for name in alike if len(name) <= SHORT or name.lower().endswith("id")]
-    such = f", as in {spelling.of(option, near[0][:40])}" if near else ""
-    written = spelling.of(option).removesuffix("=")
-    return InputError(f"{where}: no {what} column; found: {some(names)}. Name it with {written}{such}")
+    codes: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))  # −1: no id
+    ids: NDArray[np.object_] = field(default_factory=lambda: np.zeros(0, object))  # by first appearance
+    values: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    missing: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
+    unreadable: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
+    example: str = ""  # a cell that cannot be read
+    notes: list[str] = field(default_factory=list)
+    decimal: str | None = None
+    day_first: bool | None = None
+    read_as: str = ""  # the first point in time
+
+
+def _coded(column: Any) -> tuple[NDArray[np.int64], list[Any]]:
+    """Return a code for each cell, −1 where it is null, and the different cells."""
+    import pyarrow as pa
+
+    kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        codes, values = pd.factorize(
+            np.array([None if c is None else str(c) for c in column.to_pylist()], object)
+        )
+        return codes.astype(np.int64), list(values)
+    if not pa.types.is_dictionary(kind):
+        if pa.types.is_null(kind):
+            return np.full(len(column), -1), []
+        if not pa.types.is_primitive(kind) and not pa.types.is_decimal(kind):
+            column = column.cast(pa.large_string())
+        column = column.dictionary_encode()
+    if column.num_chunks == 0:
+        return np.zeros(0, np.int64), []
+    whole = column.unify_dictionaries().combine_chunks()
+    if isinstance(whole, pa.ChunkedArray):
+        whole = whole.chunk(0)
+    indices = whole.indices
+    codes = indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    values = whole.dictionary.to_pylist()
+    return codes, values
+
+
+def ids_of(where: str, name: str, column: Any, as_text: bool = False) -> Cells:
+    """Return a column as ids: text, or integers of a table in memory; those of a file are text."""
+    import pyarrow as pa
+
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    try:
+        codes, values = _coded(column)
+    except (pa.ArrowException, UnicodeDecodeError):
+        raise InputError(f"{where}: {name[:60]} must be text or integers, one a row") from None
+    if pa.types.is_boolean(kind):
+        raise InputError(f"{where}: {name[:60]} holds truth values; ids must be text or integers")
+    if pa.types.is_floating(kind):
+        known = [value for value in values if value is not None and value == value]
+        most = 2.0 ** (24 if pa.types.is_float32(kind) else 53)
+        if any(not float(value).is_integer() for value in known):
+            raise InputError(f"{where}: {name[:60]} holds fractions; ids must be text or integers")
+        if any(abs(value) >= most for value in known):
+            raise InputError(
+                f"{where}: {name[:60]} holds rounded ids such as {max(known, key=abs):.0f}: floats "
+                f"have no integers from {most:.0f} on; give text or integers"
+            )
+        values = [None if value is None or value != value else int(value) for value in values]
+    elif pa.types.is_decimal(kind):
+        if any(value is not None and value != int(value) for value in values):
+            raise InputError(f"{where}: {name[:60]} holds fractions; ids must be text or integers")
+        values = [None if value is None else int(value) for value in values]
+    elif pa.types.is_temporal(kind):
+        values = [None if value is None else str(value) for value in values]
+    notes: list[str] = []
+    if values and not isinstance(next((v for v in values if v is not None), ""), str):
+        if as_text:
+            values = [None if value is None else str(value) for value in values]
+    else:
+        values, notes = _clean(name, codes, values)
+    return _in_order(codes, values, notes)
+
+
+def _clean(name: str, codes: NDArray[np.int64], values: list[str | None]) -> tuple[list[Any], list[str]]:
+    texts = ["" if value is None else value.strip() for value in values]
+    notes = []
+    if any(
+        value is not None and len(text) < len(value) for text, value in zip(texts, values, strict=True)
+    ):
+        notes.append(f"{name}: blanks around ids are taken away")
+    filled = [text for text in texts if text]
+    if filled and all(WHOLE.fullmatch(text) for text in filled):
+        texts = [text.split(".")[0].removeprefix("+") for text in texts]
+        notes.append(f"{name}: ids such as 1.0 are read as 1")
+    doubtful = [k for k, text in enumerate(texts) if text and text.lower() in MISSING]
+    rounded = [k for k, text in enumerate(texts) if SCIENTIFIC.fullmatch(text)]
+    for kind, places in (("missing", doubtful), ("rounded", rounded)):
+        if not places:
+            continue
+        rows = int(np.isin(codes, places).sum())
+        such = texts[places[0]]
+        if kind == "rounded":
+            notes.append(
+                f"{name}: ids such as {such} have lost digits, in rows: {rows:,}; export them as text"
+            )
+        elif rows > 1:
+            notes.append(f"{name}: {such!r} is read as an id, in rows: {rows:,}")
+    return [text or None for text in texts], notes
+
+
+def _in_order(codes: NDArray[np.int64], values: list[Any], notes: list[str]) -> Cells:
+    """Return ids in the order of their first appearance, equal ones once."""
+    distinct = list(dict.fromkeys(value for value in values if value is not None))
+    place = {value: k for k, value in enumerate(distinct)}
+    table = np.array([-1 if value is None else place[value] for value in values] + [-1], dtype=np.int64)
+    codes = table[codes]  # −1 takes the last, which is −1
+    order, first = pd.factorize(np.where(codes < 0, len(distinct), codes))
+    gap = np.flatnonzero(first == len(distinct))
+    if len(gap):
+        order = np.where(order == gap[0], -1, order - (order > gap[0]))
+        first = np.delete(first, gap[0])
+    ids = np.empty(len(first), dtype=object)
+    ids[:] = [distinct[k] for k in first]
+    return Cells(codes=order, ids=ids, notes=notes)
+
+
+def _texts(column: Any) -> tuple[NDArray[np.int64], list[str]] | None:
+    import pyarrow as pa
+
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        codes, values = _coded(column)
+        return codes, ["" if value is None else value.strip() for value in values]
+    return None
+
+
+def parsed(texts: Sequence[str], decimal: str | None = None) -> tuple[NDArray[np.float64], str | None]:
+    """Return texts as numbers, NaN for others, and the decimal mark where it is a comma."""
+    cells = pd.Series(np.array(texts, dtype=object), dtype=object)
+    if decimal is None and any("," in text for text in texts):
+        filled = [text for text in texts if any(map(str.isdigit, text))]
+        commas = [text for text in filled if "," in text]
+        if all(COMMA.fullmatch(text) for text in filled) and not all(map(GROUPED.fullmatch, commas)):
+            decimal = ","
+    if decimal == ",":
+        cells = cells.str.replace(".", "\0", regex=False).str.replace(",", ".", regex=False)
+    values = np.array(pd.to_numeric(cells, errors="coerce"), dtype=np.float64)
+    return values, decimal
+
+
+def numbers_of(where: str, name: str, column: Any, decimal: str | None = None) -> Cells:
+    """Return a column as numbers."""
+    found = _texts(column)
+    if found is None:
+        values = _floats(where, name, column)
+        cells = Cells(values=values, missing=np.isnan(values), unreadable=np.isinf(values))
+    else:
+        codes, texts = found
+        values, decimal = parsed(texts, decimal)
+        void = np.array([text.lower() in MISSING for text in texts] + [True])
+        bad = np.append(~np.isfinite(values), False) & ~void
+        example = texts[int(np.argmax(bad))] if bad.any() else ""
+        values = np.append(values, np.nan)[codes]
+        cells = Cells(
+            values=values, missing=void[codes], unreadable=bad[codes], example=example, decimal=decimal
+        )
+    if (np.abs(cells.values[np.isfinite(cells.values)]) > LARGEST).any():
+        raise InputError(f"{where}: {name[:60]} holds numbers beyond {LARGEST:.2g}")
+    cells.values[cells.unreadable] = np.nan
+    return cells
+
+
+def _floats(where: str, name: str, column: Any) -> NDArray[np.float64]:
+    import pyarrow as pa
+
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    fine = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    if not (fine or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
+        raise InputError(f"{where}: {name[:60]} must be numbers, not {kind}")
+    if pa.types.is_boolean(kind):
+        column = column.cast(pa.int8())
+    return np.array(
+        column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64
+    )
+
+
+def times_of(where: str, name: str, column: Any, day_first: bool | None = None) -> Cells:
+    """Return a column as points in time: seconds since 1970 of dates and epochs, or plain numbers."""
+    import pyarrow as pa
+
+    if pa.types.is_temporal(column.type) and not pa.types.is_time(column.type):
+        return _dated(_moments(column))
+    found = _texts(column)
+    if found is None:
+        values = _floats(where, name, column)
+        return _epochs(
+            where, name, Cells(values=values, missing=np.isnan(values), unreadable=np.isinf(values))
+        )
+    codes, texts = found
+    numbers, _ = parsed(texts, ".")
+    void = np.array([text.lower() in MISSING for text in texts] + [True])
+    filled = int((~void).sum())
+    if 2 * int(np.isfinite(numbers).sum()) >= max(filled, 1):
+        bad = np.append(~np.isfinite(numbers), False) & ~void
+        example = texts[int(np.argmax(bad))] if bad.any() else ""
+        cells = Cells(
+            values=np.append(numbers, np.nan)[codes], missing=void[codes], unreadable=bad[codes],
+            example=example,
+        )  # fmt: skip
+        return _epochs(where, name, cells)
+    seconds, day_first = _dates(where, name, texts, day_first)
+    bad = np.append(np.isnan(seconds), False) & ~void
+    out = _dated(np.append(seconds, np.nan)[codes])
+    out.missing, out.unreadable, out.day_first = void[codes], bad[codes], day_first
+    out.example = texts[int(np.argmax(bad))] if bad.any() else ""
+    return out
+
+
+def _moments(column: Any) -> NDArray[np.float64]:
+    import pyarrow as pa
+
+    if pa.types.is_date(column.type):
+        column = column.cast(pa.timestamp("s" if pa.types.is_date32(column.type) else "ms"))
+    scale = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[column.type.unit]
+    whole = column.cast(pa.timestamp(column.type.unit)).cast(pa.int64())
+    missing = np.asarray(whole.is_null().to_numpy(zero_copy_only=False), dtype=bool)
+    values = whole.fill_null(0).to_numpy(zero_copy_only=False) / scale
+    return np.where(missing, np.nan, values)
+
+
+def _dated(values: NDArray[np.float64]) -> Cells:
+    known = values[np.isfinite(values)]
+    missing = np.isnan(values)
+    return Cells(
+        values=values, missing=missing, unreadable=np.zeros(len(values), bool),
+        read_as=_date_text(float(known[0])) if len(known) else "",
+    )  # fmt: skip
+
+
+def _date_text(seconds: float) -> str:
+    try:
+        return date_text(seconds)
+    except (OverflowError, ValueError):
+        return f"{seconds:g}"
+
+
+def _epochs(where: str, name: str, cells: Cells) -> Cells:
+    """Take numbers as dates such as 20240131, as epochs in any unit, or as they are."""
+    cells.values[cells.unreadable] = np.nan
+    finite = np.isfinite(cells.values)
+    known = cells.values[finite]
+    if not len(known):
+        return cells
+    calendar = _calendar(known)
+    if calendar is not None:
+        cells.values[finite] = calendar
+    else:
+        size = np.abs(known)
+        scale = np.ones(len(known))
+        for start, divisor, _ in reversed(UNITS):
+            scale[size >= start] = divisor
+        seconds = known / scale
+        epoch = (seconds >= FIRST) & (seconds <= LAST)
+        if (scale > 1).any() and 2 * epoch.sum() >= len(known):
+            cells.values[finite] = np.where(epoch, seconds, np.nan)
+            lost = np.zeros(len(finite), bool)
+            lost[np.flatnonzero(finite)[~epoch]] = True
+            cells.unreadable = cells.unreadable | lost
+            units = [unit for start, divisor, unit in UNITS if (epoch & (scale == divisor)).any()]
+            plain = ["seconds"] if (epoch & (scale == 1)).any() else []
+            cells.notes.append(
+                f"times of {name} are {' and '.join([*plain, *units])} since 1970, read as seconds"
+            )
+            if lost.any():
+                cells.example = f"{known[~epoch][0]:.0f}"
+        elif 2 * int((size > LAST).sum()) >= len(known):
+            raise InputError(
+                f"{where}: {name[:60]} holds numbers such as {known[size > LAST][0]:.0f}, which are no "
+                f"times from 1970 to 2100 in any unit: convert them, or say time={NONE!r}"
+            )
+        elif not epoch.all():
+            return cells
+    shown = cells.values[np.isfinite(cells.values)]
+    cells.read_as = _date_text(float(shown[0])) if len(shown) else ""
+    return cells
+
+
+def _calendar(known: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Return numbers such as 20240131 or 20240131180500 as seconds, None for others."""
+    for digits, form in ((8, "%Y%m%d"), (12, "%Y%m%d%H%M"), (14, "%Y%m%d%H%M%S")):
+        low, high = 1900 * 10.0 ** (digits - 4), 2101 * 10.0 ** (digits - 4)
+        if known.min() >= low and known.max() < high:
+            codes, values = pd.factorize(known)
+            texts = pd.Series([f"{value:.0f}" for value in values])
+            found = _seconds(texts, form)
+            return found[codes] if np.isfinite(found).all() else None
+    return None
+
+
+def _seconds(texts: Any, form: str) -> NDArray[np.float64]:
+    moments = pd.to_datetime(pd.Series(texts, dtype=object), format=form, utc=True, errors="coerce")
+    found = moments.to_numpy("datetime64[us]")
+    return np.where(np.isnat(found), np.nan, found.astype(np.int64) / 1e6)
+
+
+def _dates(
+    where: str, name: str, texts: Sequence[str], day_first: bool | None
+) -> tuple[NDArray[np.float64], bool | None]:
+    """Return texts as seconds, by the form that most of them have, and whether days come first."""
+    cells = [re.sub(r"\s*(UTC|GMT)$", "", text, flags=re.IGNORECASE) for text in texts]
+    filled = [cell for cell in cells if re.search(r"\d", cell[:60])]
+    few = filled[:: max(1, len(filled) // 200)][:400]
+
+    def count(form: str) -> int:
+        return int(np.isfinite(_seconds(few, form)).sum())
+
+    best, iso = (0, "", ""), count("ISO8601")
+    if not few or iso == len(few):
+        return _seconds(cells, "ISO8601"), None
+    for clock in CLOCKS:
+        for one, two in zip(DAYS_FIRST, MONTHS_FIRST, strict=True):
+            counts = count(one + clock), count(two + clock)
+            if day_first is not None:
+                new = (counts[not day_first], (one, two)[not day_first] + clock, "")
+            elif counts[0] == counts[1]:
+                new = (counts[0], one + clock, two + clock)
+            else:
+                new = (max(counts), (one if counts[0] > counts[1] else two) + clock, "")
+            best = max(best, new, key=lambda way: way[0])
+        for one in OTHER_DATES:
+            best = max(best, (count(one + clock), one + clock, ""), key=lambda way: way[0])
+    for one in WITH_ZONE:
+        best = max(best, (count(one), one, ""), key=lambda way: way[0])
+    if best[0] <= iso:
+        return _seconds(cells, "ISO8601"), None
+    _, form, other = best
+    if other:
+        such = next(cell for cell in filled if np.isfinite(_seconds([cell], form))[0])
+        ways = [_date_text(float(_seconds([such], one)[0])) for one in (form, other)]
+        raise InputError(
+            f"{where}: {name[:60]} has dates such as {such[:40]!r}, that may be {ways[0]} or {ways[1]}: "
+            "say day_first=True or day_first=False"
+        )
+    first = form.startswith(DAYS_FIRST)
+    return _seconds(cells, form), first if first or form.startswith(MONTHS_FIRST) else None

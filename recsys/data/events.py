@@ -102,7 +102,6 @@ def with_events(data: Interactions, changes: Changes) -> Interactions:
         items=np.concatenate([data.items[keep], which.astype(np.int32)]),
         time=None if data.time is None else np.concatenate([data.time[keep], times]),
         weight=None if data.weight is None else np.concatenate([data.weight[keep], np.ones(len(added))]),
-        counts=None,
     )  # fmt: skip
     features: dict[str, Any] = {}
     if data.user_features is not None:

@@ -20,7 +20,7 @@ OF_TEST = "test half: "  # begins what is noted of one
 def with_test(data: Interactions, test: Any, min_rating: float | None = None) -> Interactions:
     """Return the interactions with a test half marked: `Interactions.with_test`."""
     if not isinstance(test, Interactions):
-        test = _read(test, data.columns or Columns(), min_rating)
+        test = _read(test, data.columns, min_rating)
     rows = np.arange(len(test.users))
     if test.held_out is not None:  # of a folder, or of data with a test half of their own, that half
         rows = np.flatnonzero(test.held_out)
@@ -43,8 +43,7 @@ def with_test(data: Interactions, test: Any, min_rating: float | None = None) ->
     }
     # Of one that is replaced, nothing is said any more.
     notes = [note for note in data.notes if not note.startswith(OF_TEST)]
-    read = "" if test.counts is None else test.counts.description
-    notes += [f"{OF_TEST}{note}" for note in test.notes if note != read and test.held_out is None]
+    notes += [f"{OF_TEST}{note}" for note in test.notes if test.held_out is None]
     notes.append(f"{OF_TEST}pairs: {len(pairs):,}, users: {len(np.unique(u)):,}")
     if len(known) < len(rows):
         absent = len(np.unique(test.users[rows])) - len(np.unique(u))
@@ -67,12 +66,12 @@ def with_test(data: Interactions, test: Any, min_rating: float | None = None) ->
     return replace(data, notes=tuple(notes), **columns)
 
 
-def _read(given: Any, columns: Columns, min_rating: float | None) -> Interactions:
+def _read(given: Any, columns: Columns | None, min_rating: float | None) -> Interactions:
     """Read a test half; its columns are called as those of the interactions, or by a usual name."""
     from recsys.data.reading import read
 
     name = None if isinstance(given, (str, os.PathLike)) else "test"
-    least = columns.min_rating if min_rating is None else min_rating
+    least = columns.min_rating if min_rating is None and columns is not None else min_rating
     test = read(given, like=columns, name=name, keep_zero=least is not None)
     return test if least is None or test.rating is None else test.rated(least)
 

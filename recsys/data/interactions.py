@@ -11,10 +11,8 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from recsys.data.cells import IN_CACHE, coded
-from recsys.data.columns import Columns, Spelling
-from recsys.data.roles import title_column
-from recsys.data.row_counts import RowCounts
+from recsys.data.columns import Columns, ids_of, title_column
+from recsys.data.tables import as_arrow
 from recsys.errors import InputError, OutOfRangeError, counted
 from recsys.utils.validation import check_choice, clean_matrix
 
@@ -53,8 +51,6 @@ class Interactions:
         such as `als`, `bm25` and `user-knn`; others count each pair once.
     excluded : Interactions, optional
         The pairs that a threshold of ratings left out, over all ids of the reading: for updates.
-    counts : RowCounts, optional
-        Counts of the rows of the table, kept and left out.
 
     Examples
     --------
@@ -80,7 +76,6 @@ class Interactions:
     columns: Columns | None = None
     held_out: NDArray[np.bool_] | None = None
     weight: NDArray[np.float64] | None = None
-    counts: RowCounts | None = None
     excluded: Interactions | None = None
 
     def __post_init__(self) -> None:
@@ -152,7 +147,7 @@ class Interactions:
         """
         given = (("users", users), ("items", items))
         columns = [(what, _vector(name, what, column)) for what, column in given]
-        u, i = (coded(name, what, column) for what, column in columns)
+        u, i = (ids_of(name, what, as_arrow(name, what, column)) for what, column in columns)
         for what, ids in (("users", u), ("items", i)):
             if (ids.codes < 0).any():
                 row = int(np.argmax(ids.codes < 0))
@@ -171,7 +166,7 @@ class Interactions:
             raise InputError(f"{name}: one entry a row is needed of each; there are {told}")
         if len(u.codes) == 0:
             raise InputError(f"{name}: no interactions")
-        check_duplicates(duplicates, weight is not None, Spelling())
+        check_duplicates(duplicates, weight is not None)
         if weight is not None and (weight <= 0).any():
             row = int(np.argmax(weight <= 0))
             raise InputError(
@@ -200,6 +195,7 @@ class Interactions:
         decimal: str | None = None,
         day_first: bool | None = None,
         name: str | None = None,
+        cold_items: bool = False,
     ) -> Interactions:
         """Read a table of rows: who, what, and, where there are, how much and when.
 
@@ -242,6 +238,8 @@ class Interactions:
             without it.
         name : str, optional
             Name in messages and reports.
+        cold_items : bool
+            Whether items and users that only their table has are taken in; else a note counts them.
 
         Raises
         ------
@@ -259,7 +257,7 @@ class Interactions:
         >>> data.n_users, data.item_ids.tolist(), data.titles.tolist()
         (2, [7], ['Alien'])
         >>> data.notes[0]
-        'user = who, item = what, time: none; rating = stars; 3 rows, 2 interactions, 1 left out'
+        'user = who, item = what, time: none, rating = stars; rows: 3, pairs: 3'
         """
         from recsys.data.reading import read
 
@@ -267,6 +265,7 @@ class Interactions:
             table, user=user, item=item, rating=rating, time=time, weight=weight, items=items,
             users=users, min_rating=min_rating, duplicates=duplicates, names=names, header=header,
             delimiter=delimiter, encoding=encoding, decimal=decimal, day_first=day_first, name=name,
+            cold_items=cold_items,
         )  # fmt: skip
 
     @classmethod
@@ -336,7 +335,7 @@ class Interactions:
         dropped = int((~keep).sum())
         out = self
         if dropped:
-            out = subset(self, keep, "low", f"{counted(dropped, 'row')} rated below {least:g} dropped")
+            out = subset(self, keep, f"rated below {least:g}, left out: {dropped:,}")
         columns = replace(self.columns or Columns(), min_rating=float(least))
         return replace(out, columns=columns)
 
@@ -368,42 +367,46 @@ class Interactions:
                 "Give a minimum rating if such ratings are to count"
             )
         dropped = int((~keep).sum())
-        one = dropped == 1
-        told = (
-            f"{counted(dropped, 'row')} rated at or below 0 {'is' if one else 'are'} left out: "
-            f"{'it is no interaction' if one else 'they are no interactions'}"
-        )
-        return subset(self, keep, "zero", told)
+        return subset(self, keep, f"rated at or below 0, which is no interaction, left out: {dropped:,}")
 
     def with_features(
-        self, *, users: pd.DataFrame | None = None, items: pd.DataFrame | None = None
+        self,
+        *,
+        users: pd.DataFrame | None = None,
+        items: pd.DataFrame | None = None,
+        cold_items: bool = False,
     ) -> Interactions:
         """Attach tables indexed by id; ids without a row get missing values, and are counted.
 
-        Raises
-        ------
-        InputError
-            If no id is in the index of a table.
+        With `cold_items` items and users that only their table has are taken in, without interactions.
         """
         out, notes = self, list(self.notes)
-        for what, table, ids in (("user", users, self.user_ids), ("item", items, self.item_ids)):
+        for what, table in (("user", users), ("item", items)):
             if table is None:
                 continue
-            aligned = table[~table.index.duplicated()].reindex(ids)
-            absent = int((~pd.Index(ids).isin(table.index)).sum())
-            if absent == len(ids) and len(table):
+            ids = getattr(self, f"{what}_ids")
+            table = table[~table.index.duplicated()]
+            known = pd.Index(ids).isin(table.index)
+            if not known.any() and len(table):
                 raise InputError(
                     f"{what}s: no {what} of {self.name} is in the index of this table, such as "
                     f"{table.index[0]!r}; its ids are such as {ids[0]!r}. Use set_index, or give the "
                     f"table to Interactions.from_frame(..., {what}s=)"
                 )
-            if absent:
-                have = "has" if absent == 1 else "have"
-                of = counted(len(ids), what)
-                notes.append(f"{absent:,} of {of} {have} no row in the {what} table")
+            if not known.all():
+                notes.append(f"{what}s without a row in the {what} table: {int((~known).sum()):,}")
+            only = table.index[~table.index.isin(ids)]
+            if cold_items and len(only):
+                ids = np.concatenate([ids, np.array(list(only), dtype=object)])
+                notes.append(f"{what}s without interactions, taken from the {what} table: {len(only):,}")
+            elif len(only):
+                notes.append(
+                    f"{what}s that only the {what} table has, left out: {len(only):,} (cold_items=True "
+                    "takes them in)"
+                )
             if what == "item" and (title := title_column(table.columns.tolist())) not in (None, "title"):
                 notes.append(f"{str(title)[:40]} of the item table is read as the titles of the items")
-            attached: dict[str, Any] = {f"{what}_features": aligned}
+            attached: dict[str, Any] = {f"{what}_features": table.reindex(ids), f"{what}_ids": ids}
             out = replace(out, **attached)
         return replace(out, notes=tuple(notes))
 
@@ -472,15 +475,13 @@ class Interactions:
         return f"<Interactions {self.name!r}: {sizes}{''.join(f', {text}' for text in has)}>"
 
 
-def check_duplicates(duplicates: str | None, weighted: bool, spelling: Spelling) -> None:
+def check_duplicates(duplicates: str | None, weighted: bool) -> None:
     """Check what becomes of repeated pairs."""
     if duplicates is not None:
-        check_choice(spelling.of("duplicates").rstrip("="), duplicates, DUPLICATES)
+        check_choice("duplicates", duplicates, DUPLICATES)
         if duplicates == "sum" and not weighted:
             raise InputError(
-                f"{spelling.of('duplicates', 'sum')} adds weights up: name their column with "
-                f"{spelling.of('weight').rstrip('=')}, or count rows with "
-                f"{spelling.of('duplicates', 'count')}"
+                "duplicates='sum' adds weights: name their column with weight=, or use 'count'"
             )
 
 
@@ -523,7 +524,7 @@ def merged(
             "sum": "their weights summed",
             "count": "their rows counted",
         }
-        notes = (*notes, f"{counted(repeated, 'repeated pair')} merged, {how[mode]}{clash}")
+        notes = (*notes, f"repeated pairs merged, {how[mode]}: {repeated:,}{clash}")
         if mode != "last":
             given = None if mode == "count" or weight is None else weight
             totals = np.bincount(inverse, given, minlength=len(unique)).astype(np.float64)
@@ -548,7 +549,7 @@ def _repeats(u: NDArray[Any], i: NDArray[Any], n_items: int) -> int:
     memory.
     """
     size = len(u)
-    step = IN_CACHE if (u[1:] >= u[:-1]).all() else size
+    step = 1 << 16 if (u[1:] >= u[:-1]).all() else size
     begin = found = 0
     while begin < size:
         end = min(begin + step, size)
@@ -575,8 +576,8 @@ def _renumbered(
     return fresh, ids[known]
 
 
-def subset(data: Interactions, keep: NDArray[np.bool_], fault: str, note: str) -> Interactions:
-    """Return some of the pairs with the ids that remain, counted as left out for a reason."""
+def subset(data: Interactions, keep: NDArray[np.bool_], note: str = "") -> Interactions:
+    """Return some of the pairs with the ids that remain."""
     (u, user_ids), (i, item_ids) = (
         _renumbered(index[keep], ids)
         for index, ids in ((data.users, data.user_ids), (data.items, data.item_ids))
@@ -584,16 +585,11 @@ def subset(data: Interactions, keep: NDArray[np.bool_], fault: str, note: str) -
     columns = {name: getattr(data, name) for name in COLUMNS}
     excluded = _excluded(data, ~keep)
     columns = {name: None if column is None else column[keep] for name, column in columns.items()}
-    notes, counts = (*data.notes, note), data.counts
-    if counts is not None:
-        counts = counts.without(fault, int((~keep).sum()))
-        old = data.counts.description  # type: ignore[union-attr]
-        notes = tuple(counts.description if one == old else one for one in notes)
     return replace(
         data, users=u.astype(np.int32), items=i.astype(np.int32), user_ids=user_ids, item_ids=item_ids,
         user_features=None if data.user_features is None else data.user_features.reindex(user_ids),
         item_features=None if data.item_features is None else data.item_features.reindex(item_ids),
-        notes=notes, counts=counts, excluded=excluded, **columns,
+        notes=(*data.notes, note) if note else data.notes, excluded=excluded, **columns,
     )  # fmt: skip
 
 

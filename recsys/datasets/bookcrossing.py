@@ -14,4 +14,4 @@ from recsys.datasets.base import dataset
 )
 def read_bookcrossing(folder: Path) -> Interactions:
     """Read pairs of user and item."""
-    return reading.read(folder / "interactions.csv.gz", interface="dataset")
+    return reading.read(folder / "interactions.csv.gz", plain=True)

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from recsys.data.columns import some
 from recsys.data.encoding import encode_table
-from recsys.data.readers import read_table
-from recsys.data.sources import read_text
+from recsys.data.tables import read_table, read_text
 from recsys.errors import DatasetError, InputError, counted
 from recsys.registry import Registry, did_you_mean
 
@@ -142,10 +141,10 @@ def _read_arff(path: Path) -> tuple[list[str], list[list[str]]]:
 
 
 def _read_delimited(path: Path) -> tuple[list[str], list[list[str]]]:
-    table = read_table(path)
+    table = read_table(path, header=True)
     if len(set(table.names)) != len(table.names):
         raise InputError(f"{path}: two columns have one name")
-    columns = [[str(cell).strip() for cell in column] for column in table.columns]
+    columns = [table.texts(name) for name in table.names]
     return table.names, [list(row) for row in zip(*columns, strict=True)]
 
 

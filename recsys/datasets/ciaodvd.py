@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from recsys.data import readers
 from recsys.data.interactions import Interactions
+from recsys.data.tables import read_table
 from recsys.datasets.base import dataset
 from recsys.errors import DatasetError
 
@@ -18,14 +18,14 @@ def read_ciaodvd(folder: Path) -> Interactions:
     path = folder / "movie-ratings.txt.gz"
     path = path if path.is_file() else folder / "movie-ratings.txt"
     names = ("user_id", "item_id", "genre", "review", "rating", "date")
-    table = readers.read_table(path, names=names, delimiter=",")
+    table = read_table(path, names=names, delimiter=",")
     try:
-        time = np.array([cell.strip() for cell in table.column("date")], dtype="datetime64[s]")
+        time = np.array([cell.strip() for cell in table.texts("date")], dtype="datetime64[s]")
     except ValueError as error:
         raise DatasetError(f"{path}: {error}") from None
     return Interactions.from_ids(
-        table.column("user_id"),
-        table.column("item_id"),
-        table.numbers("rating"),
+        table.texts("user_id"),
+        table.texts("item_id"),
+        table.texts("rating").astype(np.float64),
         time.astype(np.int64).astype(np.float64),
     )

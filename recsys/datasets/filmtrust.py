@@ -16,5 +16,5 @@ def read_filmtrust(folder: Path) -> Interactions:
         folder / "ratings.txt",
         names=("user_id", "item_id", "rating"),
         delimiter=" ",
-        interface="dataset",
+        plain=True,
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from recsys.data.interactions import Interactions
-from recsys.data.sources import read_text
+from recsys.data.tables import read_text
 from recsys.datasets.base import dataset
 
 

@@ -18,4 +18,4 @@ from recsys.datasets.base import dataset
 )
 def read_lastfm(folder: Path) -> Interactions:
     """Read who listened to whom, with counts as ratings where there are some."""
-    return reading.read(folder / "user_artists.dat", user="userID", item="artistID", interface="dataset")
+    return reading.read(folder / "user_artists.dat", user="userID", item="artistID", plain=True)

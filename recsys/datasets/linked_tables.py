@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from recsys.data.columns import ITEM_NAMES, USER_NAMES, usual
 from recsys.data.encoding import Features, encode_column, ranges, side_by_side
 from recsys.data.interactions import Interactions
-from recsys.data.readers import Table, features_of, read_table
+from recsys.data.reading import read_features
+from recsys.data.tables import Table, read_table
 from recsys.datasets.graphs import Graph, Objects
 from recsys.errors import InputError, counted
 
@@ -71,13 +72,13 @@ def read_graph(
     """
     table = _table_of(pairs, "pairs")
     if len(table.names) < 2:
-        raise InputError(f"{table.path}: a table of pairs needs two columns; found: {table.names[0]}")
+        raise InputError(f"{table.name}: a table of pairs needs two columns; found: {table.names[0]}")
     described: list[Described | None] = [
         None if given is None else _objects_of(_table_of(given, "objects"), column)
         for given, column in ((left, left_id), (right, right_id))
     ]
     named = _pair_columns(table, described, left_col, right_col)
-    first, second = (_texts(table.column(name)) for name in named)
+    first, second = (table.texts(name) for name in named)
     if left is None and right is None:
         one = _alike(named, first, second) if one_kind is None else one_kind
         if one:
@@ -176,9 +177,9 @@ def tell_tables_apart(paths: Sequence[str | Path]) -> tuple[Table, Table | None,
     if not 1 <= len(files) <= 3:
         raise InputError(f"one to three tables make a graph: pairs, and objects; given: {len(files)}")
     if len(files) == 1:
-        return read_table(files[0], what="pairs"), None, None
-    tables = [read_table(path, what="rows") for path in files]
-    ids = [set(_texts(table.column(_id_column(table)))) for table in tables]
+        return read_table(files[0]), None, None
+    tables = [read_table(path) for path in files]
+    ids = [set(table.texts(_id_column(table))) for table in tables]
     best: tuple[float, int, list[int]] = (0.0, 0, [])
     for k, table in enumerate(tables):
         others = [j for j in range(len(files)) if j != k]
@@ -189,7 +190,11 @@ def tell_tables_apart(paths: Sequence[str | Path]) -> tuple[Table, Table | None,
             one = _best_column(table, known[0], ())
             two = _best_column(table, known[1], (one[0],))
             share = min(one[1], two[1])
-            if share > best[0] or (share == best[0] and len(table) > len(tables[best[1]])):
+            if share > best[0] or (
+                share == best[0]
+                and len(table.texts(table.names[0]))
+                > len(tables[best[1]].texts(tables[best[1]].names[0]))
+            ):
                 best = (share, k, order)
     if best[0] == 0.0:
         raise InputError(
@@ -201,14 +206,14 @@ def tell_tables_apart(paths: Sequence[str | Path]) -> tuple[Table, Table | None,
 
 
 def _table_of(given: str | Path | Table, what: str) -> Table:
-    return given if isinstance(given, Table) else read_table(given, what=what)
+    return given if isinstance(given, Table) else read_table(given)
 
 
 def _objects_of(table: Table, column: str | None) -> Described:
-    frame = features_of(table, column or _id_column(table), "object")
+    frame = read_features(table, column or _id_column(table), "object")
     found = _described("object", frame.index.to_numpy(dtype=object), frame, False)
     if found.by_id and len(table.names) == 1:
-        raise InputError(f"{table.path} has no feature beside the ids")
+        raise InputError(f"{table.name} has no feature beside the ids")
     return found
 
 
@@ -297,13 +302,9 @@ def _pair_columns(
 def _best_column(table: Table, ids: set[str], taken: tuple[str, ...]) -> tuple[str, float]:
     """Return the first column that holds the largest share of ids, and that share."""
     free = [name for name in table.names if name not in taken]
-    shares = [float(np.mean([one in ids for one in _texts(table.column(name))])) for name in free]
+    shares = [float(np.mean([one in ids for one in table.texts(name)])) for name in free]
     at = int(np.argmax(shares))
     return free[at], shares[at]
-
-
-def _texts(cells: NDArray[np.object_]) -> NDArray[np.object_]:
-    return np.array([str(cell) for cell in cells], dtype=object)
 
 
 def _alike(named: tuple[str, str], first: NDArray[np.object_], second: NDArray[np.object_]) -> bool:

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from recsys.data import readers, reading
+from recsys.data import reading
 from recsys.data.interactions import Interactions
+from recsys.data.tables import read_table
 from recsys.datasets.base import dataset
 
 ML100K_GENRES = (
@@ -37,21 +38,19 @@ def read_ml100k(folder: Path) -> Interactions:
         folder / "u.data",
         names=("user_id", "item_id", "rating", "timestamp"),
         delimiter="\t",
-        interface="dataset",
+        plain=True,
     )
     names = ("id", "title", "date", "video", "url", *ML100K_GENRES)
     if (folder / "u.item").is_file():
-        table = readers.read_table(folder / "u.item", names=names, delimiter="|", encoding="latin-1")
-        flags = np.array([table.column(genre) == "1" for genre in ML100K_GENRES])
+        table = read_table(folder / "u.item", names=names, delimiter="|", encoding="latin-1")
+        flags = np.array([table.texts(genre) == "1" for genre in ML100K_GENRES])
         genres = ["|".join(np.array(ML100K_GENRES)[flag]) for flag in flags.T]
-        frame = pd.DataFrame(
-            {"title": table.column("title"), "genres": genres}, index=table.column("id")
-        )
+        frame = pd.DataFrame({"title": table.texts("title"), "genres": genres}, index=table.texts("id"))
         data = data.with_features(items=_with_year(frame))
     if (folder / "u.user").is_file():
         fields = ("id", "age", "gender", "occupation", "zip")
-        table = readers.read_table(folder / "u.user", names=fields, delimiter="|")
-        frame = pd.DataFrame({n: table.column(n) for n in fields[1:]}, index=table.column("id"))
+        table = read_table(folder / "u.user", names=fields, delimiter="|")
+        frame = pd.DataFrame({n: table.texts(n) for n in fields[1:]}, index=table.texts("id"))
         data = data.with_features(users=frame)
     return data
 
@@ -73,30 +72,33 @@ def read_ml100k(folder: Path) -> Interactions:
 def read_ml1m(folder: Path) -> Interactions:
     """Read ratings, and films and users where their files are there."""
     if (folder / "ratings.csv.gz").is_file():
-        table = readers.read_table(folder / "ratings.csv.gz")
-        order = table.column("order_in_user")
+        table = read_table(folder / "ratings.csv.gz")
+        order = table.texts("order_in_user")
         # A blank order belongs to a rare movie whose time is lost: taken as the user's oldest.
         time = np.array([float(cell) if cell else -np.inf for cell in order])
         data = Interactions.from_ids(
-            table.column("user_id"), table.column("movie_id"), table.numbers("rating"), time
+            table.texts("user_id"),
+            table.texts("movie_id"),
+            table.texts("rating").astype(np.float64),
+            time,
         )
     else:
         data = reading.read(
             folder / "ratings.dat",
             names=("user_id", "item_id", "rating", "timestamp"),
             delimiter="::",
-            interface="dataset",
+            plain=True,
         )
     if (folder / "movies.dat").is_file():
-        table = readers.read_table(
+        table = read_table(
             folder / "movies.dat", names=("id", "title", "genres"), delimiter="::", encoding="latin-1"
         )
-        frame = pd.DataFrame({n: table.column(n) for n in ("title", "genres")}, index=table.column("id"))
+        frame = pd.DataFrame({n: table.texts(n) for n in ("title", "genres")}, index=table.texts("id"))
         data = data.with_features(items=_with_year(frame))
     if (folder / "users.dat").is_file():
         names = ("id", "gender", "age", "occupation", "zip")
-        table = readers.read_table(folder / "users.dat", names=names, delimiter="::", encoding="latin-1")
-        frame = pd.DataFrame({n: table.column(n) for n in names[1:]}, index=table.column("id"))
+        table = read_table(folder / "users.dat", names=names, delimiter="::", encoding="latin-1")
+        frame = pd.DataFrame({n: table.texts(n) for n in names[1:]}, index=table.texts("id"))
         data = data.with_features(users=frame)
     return data
 
@@ -121,9 +123,9 @@ def read_ml1m(folder: Path) -> Interactions:
 )
 def read_ml20m(folder: Path) -> Interactions:
     """Read ratings, and films where their file is there; the latest ones are of the same form."""
-    data = reading.read(folder / "ratings.csv", interface="dataset")
+    data = reading.read(folder / "ratings.csv", plain=True)
     if (folder / "movies.csv").is_file():
-        films = readers.read_features(folder / "movies.csv", "movieId", "item")
+        films = reading.read_features(folder / "movies.csv", "movieId", "item")
         films["genres"] = films["genres"].replace("(no genres listed)", "")
         data = data.with_features(items=_with_year(films))
     return data

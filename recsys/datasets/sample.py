@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from recsys.data import readers, reading
+from recsys.data import reading
 from recsys.data.interactions import Interactions
 from recsys.datasets.base import dataset
 
@@ -24,7 +24,7 @@ def sample_folder() -> Path:
 )
 def read_sample(folder: Path) -> Interactions:
     """Read interactions and both tables of features."""
-    data = reading.read(folder / "interactions.csv", interface="dataset")
-    items = readers.read_features(folder / "items.csv", "item_id", "item")
-    users = readers.read_features(folder / "users.csv", "user_id", "user")
+    data = reading.read(folder / "interactions.csv", plain=True)
+    items = reading.read_features(folder / "items.csv", "item_id", "item")
+    users = reading.read_features(folder / "users.csv", "user_id", "user")
     return data.with_features(items=items, users=users)

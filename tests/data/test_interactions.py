@@ -7,8 +7,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from recsys import InputError, load_ranker, make_ranker
 from recsys.data import Interactions
@@ -210,22 +208,6 @@ def test_unequal_lengths_are_counted(given):
     whole = {"items": ITEMS} | given
     with pytest.raises(InputError, match="one entry a row is needed of each; there are 4 users"):
         Interactions.from_ids(USERS, **whole)
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=40),
-    st.integers(1, 9),
-    st.booleans(),
-)
-def test_repeated_pairs_are_counted_whether_or_not_the_rows_of_a_user_stand_together(rows, few, sort):
-    rows = sorted(rows) if sort else rows
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("recsys.data.interactions.IN_CACHE", few)
-        data = Interactions.from_ids(*zip(*rows, strict=True))
-    assert len(data.users) == len(set(rows))
-    told = f"{len(rows) - len(set(rows))} repeated pair"
-    assert (told in " ".join(data.notes)) == (len(set(rows)) < len(rows))
 
 
 def test_no_rows_are_refused():

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recsys import FitError, InputError
-from recsys.data.readers import read_table
+from recsys.data.tables import read_table
 from recsys.datasets import load_dataset
 from recsys.datasets.graphs import Graph, Objects, found_graph, load_graph
 from recsys.datasets.linked_tables import encode_objects, graph_of, read_graph, tell_tables_apart

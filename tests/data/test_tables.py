@@ -1,0 +1,211 @@
+"""Tables of every kind are read alike, and what cannot be read is refused in one line, soon."""
+
+import json
+import time
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from recsys import InputError, Interactions
+
+BIG = 7_310_000_000_000_000_001
+LIKES = pd.DataFrame(
+    {
+        "user": ["007", "8", "007", "9", "8", "9"],
+        "item": ["x", "y", "z", "x", "x", "y"],
+        "rating": [5.0, 4.5, 3.0, 1.0, None, 4.0],
+        "time": ["2024-01-31", "2150-02-01", "1899-12-31", "2024-03-01", "2024-03-02", "2024-03-03"],
+    }
+)
+FILMS = pd.DataFrame(
+    {
+        "item": ["x", "y", "z", "w"],
+        "price": [62.88, 89.5, 10.25, 7.0],
+        "made": [1983, None, 1990, 2001],
+        "genre": ["a|b", "b", None, "c"],
+        "code": ["02139", "10001", "00501", "1"],
+    }
+)
+
+
+def written(frame, kind, folder, name):
+    """Return a table as this kind has it."""
+    path = folder / f"{name}.{kind}"
+    if kind == "csv":
+        frame.to_csv(path, index=False)
+    elif kind == "tsv":
+        frame.to_csv(path, index=False, sep="\t")
+    elif kind == "semicolon":
+        frame.to_csv(path, index=False, sep=";", decimal=",")
+    elif kind == "jsonl":
+        path.write_text("\n".join(json.dumps(row) for row in frame.to_dict("records")))
+    elif kind == "json":
+        path.write_text(json.dumps(frame.to_dict("records")))
+    elif kind == "xlsx":
+        pytest.importorskip("openpyxl")
+        frame.to_excel(path, index=False)
+    elif kind == "parquet":
+        frame.to_parquet(path)
+    elif kind == "pandas":
+        return frame
+    elif kind == "polars":
+        return pytest.importorskip("polars").from_pandas(frame)
+    elif kind == "pyarrow":
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    return path
+
+
+KINDS = "csv tsv semicolon jsonl json xlsx parquet pandas polars pyarrow".split()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_table_is_read_alike(kind, tmp_path):
+    likes, films = (
+        written(*one) for one in ((LIKES, kind, tmp_path, "likes"), (FILMS, kind, tmp_path, "films"))
+    )
+    data = Interactions.from_frame(likes, items=films, name="likes")
+    assert data.user_ids.tolist() == ["007", "8", "9"] and data.item_ids.tolist() == ["x", "y", "z"]
+    assert data.users.tolist() == [0, 1, 0, 2, 2] and data.items.tolist() == [0, 1, 2, 0, 1]
+    assert data.rating.tolist() == [5, 4.5, 3, 1, 4]
+    assert (pd.to_datetime(data.time, unit="s").year == [2024, 2150, 1899, 2024, 2024]).all()
+    features = data.item_features
+    assert features["price"].tolist() == [62.88, 89.5, 10.25]
+    np.testing.assert_array_equal(features["made"], [1983, np.nan, 1990])
+    assert features["genre"].fillna("").tolist() == ["a|b", "b", ""]
+    assert features["code"].tolist() == ["02139", "10001", "00501"]
+    assert "rows without a rating, left out: 1" in data.notes
+    assert (
+        "items that only the item table has, left out: 1 (cold_items=True takes them in)" in data.notes
+    )
+    cold = Interactions.from_frame(likes, items=films, cold_items=True)
+    assert cold.item_ids.tolist() == ["x", "y", "z", "w"] and cold.item_features.loc["w", "made"] == 2001
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "xlsx"])
+def test_integers_of_nineteen_digits_beside_a_null_stay_what_they_are(kind, tmp_path):
+    frame = pd.DataFrame(
+        {"user": pd.array([BIG, BIG + 1, None, BIG + 2], dtype="Int64"), "item": ["a", "b", "c", "a"]}
+    )
+    if kind in ("json", "jsonl"):
+        rows = [
+            {"user": None if pd.isna(u) else int(u), "item": i}
+            for u, i in zip(frame.user, frame.item, strict=True)
+        ]
+        path = tmp_path / f"t.{kind}"
+        path.write_text(json.dumps(rows) if kind == "json" else "\n".join(map(json.dumps, rows)))
+        table = path
+    else:
+        table = written(frame, kind, tmp_path, "t")
+    data = Interactions.from_frame(table)
+    assert [int(one) for one in data.user_ids] == [BIG, BIG + 1, BIG + 2]
+    assert "rows without a user, left out: 1" in data.notes
+
+
+def test_rounded_ids_are_refused_or_told():
+    frame = pd.DataFrame({"user": [float(BIG), np.nan], "item": ["a", "b"]})
+    with pytest.raises(InputError, match="rounded ids"):
+        Interactions.from_frame(frame)
+    told = Interactions.from_frame(pd.DataFrame({"user": ["1.2E+12", "1,2E+12"], "item": ["a", "b"]}))
+    assert any("have lost digits, in rows: 2" in note for note in told.notes)
+
+
+@pytest.mark.parametrize("stray", [-1, 1, -62_135_596_800_000])
+@pytest.mark.parametrize("unit", [10**3, 10**6])
+def test_a_stray_number_among_epochs_is_left_out(stray, unit):
+    times = (1_300_000_000 + np.arange(50)) * unit
+    times[5] = stray * unit // 1000
+    frame = pd.DataFrame({"user": np.arange(50), "item": np.arange(50) % 7, "timestamp": times})
+    data = Interactions.from_frame(frame)
+    assert (
+        data.time.max() == 1_300_000_049 and "rows whose time cannot be read, left out: 1" in data.notes
+    )
+
+
+def test_numbers_that_are_dates_and_numbers_that_are_no_times():
+    frame = pd.DataFrame(
+        {"user": ["a", "b"], "item": ["x", "y"], "date": [20240131180500, 20240201000000]}
+    )
+    assert Interactions.from_frame(frame).time.tolist() == [1706724300.0, 1706745600.0]
+    with pytest.raises(InputError, match="no times"):
+        Interactions.from_frame(frame.assign(date=[88_888_888_888, 99_999_999_999]))
+
+
+def test_a_column_is_judged_by_all_of_its_rows(tmp_path):
+    rows = 2000
+    frame = pd.DataFrame({"user": np.arange(rows) % 50, "item": np.arange(rows) % 7, "rating": 4.0})
+    frame.loc[:299, "rating"] = np.nan
+    frame.to_csv(tmp_path / "late.csv", index=False)
+    frame.to_parquet(tmp_path / "late.parquet")
+    notes = [Interactions.from_frame(tmp_path / name).notes[1:] for name in ("late.csv", "late.parquet")]
+    assert notes[0] == notes[1] and "rows without a rating, left out: 300" in notes[0]
+
+
+REFUSED = {
+    "open quote": (
+        "user,item\n" + "a,b\n" * 5 + 'a,"b\n' + "a,b\n" * 10**5,
+        "line 7: a quote opens and is not closed",
+    ),
+    "quote closed later": (
+        "user,item,rating\n" + "a,b,1\n" * 5 + 'a,"b,1\n' + "a,b,1\n" * 50 + 'a,"b,1\n' + "a,b,1\n",
+        "line 7: a quote opens and is not closed",
+    ),
+    "quotes in two lines": ('user,item,note\na,b,"c\na,b,"d\n', "line 2: a quote opens"),
+    "ragged": ("user,item,rating\n" + "x\n" * 10**6, "line 2: 1 fields where the first line has 3"),
+    "columns": ("user,item," + ",".join(f"c{k}" for k in range(10_000)) + "\na,b\n", "10,002 columns"),
+    "matrix": (
+        "user,placebo,stars," + ",".join(f"band {k}" for k in range(60)) + "\n1" + ",0" * 62,
+        "melt",
+    ),
+    "no columns": ("a,b,reviews.username\n1,2,3\n", "no user column.*found: reviews.username, a, b"),
+    "header only": ("user,item\n", "header only"),
+    "empty": ("", "the file is empty"),
+    "infinite": ("user,item,rating\na,b,1e39\n", "beyond"),
+    "two ways": ("user,item,date\na,b,01/02/2020\n", "day_first=True"),
+    "python": ("{'user': 'a', 'item': 'b'}\n", "no JSON"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_read_is_refused_soon(case, tmp_path):
+    text, message = REFUSED[case]
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    begin = time.process_time()
+    with pytest.raises(InputError, match=message) as error:
+        Interactions.from_frame(path)
+    assert time.process_time() - begin < 2 and "\n" not in str(error.value)
+
+
+def test_a_bomb_and_a_line_without_end_are_refused(tmp_path):
+    path = tmp_path / "bomb.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.csv", b"user,item\n" + b"x" * (1 << 26))
+    with pytest.raises(InputError, match="unpack|bytes"):
+        Interactions.from_frame(path)
+
+
+def test_nan_in_json_is_an_empty_cell(tmp_path):
+    path = tmp_path / "t.jsonl"
+    path.write_text(
+        '{"user": NaN, "item": "a"}\n{"user": 3, "item": "b"}\n{"user": Infinity, "item": "b"}\n'
+    )
+    data = Interactions.from_frame(path)
+    assert data.user_ids.tolist() == ["3"] and "rows without a user, left out: 2" in data.notes
+
+
+def test_rows_of_more_fields_are_left_out_and_counted(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("user,item,rating\n" + "a,b,3\nc,d,4\n" * 20 + "x,y,3,4\n" + "u,v\n")
+    data = Interactions.from_frame(path)
+    assert "rows with another number of fields than the header, left out: 1" in data.notes
+    assert "rows without a rating, left out: 1" in data.notes and data.n_users == 2
+
+
+def test_quoted_cells_may_hold_line_ends_and_delimiters(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('user,item,text\na,b,"one, ""two""\nthree"\nc,d,5" disk\n')
+    data = Interactions.from_frame(path)
+    assert data.user_ids.tolist() == ["a", "c"]
