@@ -135,8 +135,6 @@ def preview(content: bytes, name: str, sheet: str | None, form: dict[str, Any]) 
     if len(table.names) < 2:
         raise InputError(f"{name[:60]}: one column only; a column of users and one of items are needed")
     rows = pd.DataFrame(dict(enumerate(first)), dtype=object).fillna("").astype(str)
-        lambda cell: "" if cell is None else str(cell)
-    )
     rows.columns = pd.Index(unique(table.names))
     roles: dict[str, str] = {}
     for role, found in find_columns(list(rows.columns)).items() if table.named else ():

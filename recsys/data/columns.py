@@ -215,11 +215,7 @@ def no_role(where: str, role: str, names: Sequence[str], header: bool) -> InputE
     likely = [name for name in names if not words.isdisjoint(words_of(name))]
     found = some([*likely, *(name for name in names if name not in likely)])
     wide = "; if each column is an item, melt the table first" if len(names) > 20 else ""
-    own = (
-        "; header=False, if the first row has no names"
-        if header
-        else "; the first row is read as cells: name columns with names=, or header=True"
-    )
+    own = "" if header else "; the first row is read as cells: name columns with names=, or header=True"
     return InputError(f"{where}: no {role} column; name it with {role}=; found: {found}{wide}{own}")
 
 
@@ -310,6 +306,8 @@ def ids_of(where: str, name: str, column: Any, as_text: bool = False) -> Cells:
             raise InputError(f"{where}: {name[:60]} holds fractions; ids must be text or integers")
         values = [None if value is None else int(value) for value in values]
     elif pa.types.is_temporal(kind):
+        if not as_text:
+            raise InputError(f"{where}: {name[:60]} must be text or integers, not {kind}")
         values = [None if value is None else str(value) for value in values]
     notes: list[str] = []
     if values and not isinstance(next((v for v in values if v is not None), ""), str):

@@ -610,8 +610,12 @@ def _excluded(data: Interactions, out: NDArray[np.bool_]) -> Interactions:
     if before is not None:
         users, items = np.concatenate([before.users, users]), np.concatenate([before.items, items])
     return Interactions(
-        users.astype(np.int32), items.astype(np.int32), user_ids, item_ids,
-        time=column("time"), weight=column("weight"),
+        users.astype(np.int32),
+        items.astype(np.int32),
+        user_ids,
+        item_ids,
+        time=column("time"),
+        weight=column("weight"),
     )
 
 

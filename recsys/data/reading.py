@@ -16,6 +16,7 @@ from recsys.data.columns import (
     ITEM_NAMES,
     MISSING,
     NONE,
+    TITLE,
     USER_NAMES,
     WEIGHT,
     Cells,
@@ -359,12 +360,9 @@ def _indexed(table: pd.DataFrame) -> bool:
 def _usual(names: Any, what: str, like: str | None) -> str | None:
     known = ITEM_NAMES if what == "item" else USER_NAMES
     found = usual(list(names), (*((like,) if like else ()), *known, "id"))
-    if found is None:
-        found = (
-            next(iter(find_columns([str(name) for name in names])[what]), None)
-            if what in ("user", "item")
-            else None
-        )
+    if found is None and what in ("item", "user"):
+        told = find_columns([str(name) for name in names])[what]
+        found = next((name for name in told if plain_name(name) not in TITLE), None)
     return found
 
 

@@ -67,8 +67,7 @@ def test_a_missing_id_among_whole_numbers_is_counted_with_its_row(kind):
     table = KINDS[kind](ROWS.assign(item_id=pd.array([1, 2, None, 3, 4], dtype="Int64")))
     data = Interactions.from_frame(table)
     assert data.item_ids.tolist() == [1, 2, 3, 4] and all(type(k) is int for k in data.item_ids)
-    assert data.counts.left_out == {"item": 1}
-    assert "1 row without an item is left out (row 2)" in data.notes
+    assert "rows without an item, left out: 1" in data.notes
 
 
 def test_a_path_is_read_as_a_file(tmp_path):
@@ -91,7 +90,9 @@ def test_text_dates_are_dates_and_an_index_of_ids_is_taken():
 def test_a_least_rating_drops_rows(kind):
     data = read(kind, min_rating=3)
     assert (
-        data.rating.min() >= 3 and data.n_users == 2 and "rated below 3 dropped" in " ".join(data.notes)
+        data.rating.min() >= 3
+        and data.n_users == 2
+        and "rated below 3, left out" in " ".join(data.notes)
     )
     assert data.columns.min_rating == 3
 
@@ -100,21 +101,21 @@ WRONG = {
     "no column 'userid' (did you mean 'user_id'?)": {"user": "userid"},
     "no column 'star' (did you mean 'stars'?)": {"rating": "star"},
     "ts must be numbers": {"rating": "ts", "time": None},
-    "row 0: when cannot be read ('noon'), nor can 5 of 5 cells; a number or an ISO date": {
+    "when cannot be read as time ('noon'), nor most of its cells: 5 of 5": {
         "table": ROWS.assign(when="noon"), "time": "when"
     },
-    "no user column; found: item_id, ts, stars": {
+    "no user column; name it with user=; found: item_id, ts, stars": {
         "table": ROWS.drop(columns="user_id"), "user": None,
     },
-    "Name it with user, as in user='U'": {"table": ROWS.rename(columns={"user_id": "U"}), "user": None},
+    "no user column; name it with user=; found: U, item_id": {"table": ROWS.rename(columns={"user_id": "U"}), "user": None},
     "must be a table of pandas, polars or pyarrow, not list": {"table": [1, 2]},
     "no interactions": {"table": ROWS.iloc[:0]},
-    "no item of the interactions is in this table; its ids are such as 1": {
+    "no item of the interactions is in this table; its ids are such as '1'": {
         "items": ITEMS.assign(item_id=[1, 2])
     },
-    "items: id 'rum' occurs twice": {"items": ITEMS.assign(item_id=["rum", "rum"])},
-    "items: row 1 has no id": {"items": ITEMS.assign(item_id=["rum", None])},
-    "items: no column of ids; found: title, year. Call it 'item_id'": {
+    "items: item id 'rum' occurs twice": {"items": ITEMS.assign(item_id=["rum", "rum"])},
+    "items, row 2: item_id is empty": {"items": ITEMS.assign(item_id=["rum", None])},
+    "items: no column of item ids; found: title, year": {
         "items": ITEMS.drop(columns="item_id")
     },
     "a minimum rating needs a column of ratings": {
