@@ -382,7 +382,9 @@ def read_features(source: Any, id_col: str | None, what: str, like: str | None =
     table = read_table(source, name=None if isinstance(source, (str, os.PathLike)) else f"{what}s")
     id_col = id_col or _usual(table.names, what, like)
     if id_col is None:
-        raise InputError(f"{table.name}: no column of {what} ids; found: {some(table.names)}")
+        raise InputError(
+            f"{table.name}: no {what} column; found: {some(table.names)}. Name its column of ids"
+        )
     ids = ids_of(table.name, id_col, table.column(id_col), table.file)
     if len(ids.codes) == 0:
         raise InputError(f"{table.name}: no features of {what}s; there is a header only")

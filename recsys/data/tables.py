@@ -449,7 +449,7 @@ def _of_text(
         columns, table.ragged = _read_irregular(text, where, delimiter, body, len(found), places)
     columns = dict(zip(chosen, columns, strict=True))
     if own and chosen and len(next(iter(columns.values()))) == 0:
-        raise InputError(f"{where}: no rows; there is a header only")
+        raise InputError(f"{where}: no interactions; there is a header only")
     return table
 
 

@@ -153,7 +153,7 @@ def test_the_table_of_items_is_read_by_the_column_of_the_interactions(recsys, tm
         "Was;Bezeichnung\n" + "".join(f"a{k};Tee {k}\n" for k in range(7))
     )
     code, _, err = recsys(*fit, "--items", "goods.csv")
-    assert code == 2 and "no item column; found: Was, Bezeichnung. Name it with --item-id" in err
+    assert code == 2 and "no item column; found: Was, Bezeichnung" in err
     assert recsys(*fit, "--items", "goods.csv", "--item-id", "Was")[0] == 0
 
 

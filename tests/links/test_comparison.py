@@ -341,16 +341,19 @@ def test_columns_of_pairs_are_found_by_what_they_hold(tmp_path):
     assert read_graph(pairs, films, people).links.tolist() == [[0, 1], [1, 0], [0, 0]]
     for order in itertools.permutations([pairs, people, films]):
         found = tell_tables_apart(order)
-        assert found[0].path == pairs and {one.path for one in found[1:]} == {people, films}
+        assert found[0].name == str(pairs) and {one.name for one in found[1:]} == {
+            str(people),
+            str(films),
+        }
         assert read_graph(*found).sizes == (2, 2)
     alone, *none = tell_tables_apart([pairs])
-    assert alone.path == pairs and none == [None, None]
+    assert alone.name == str(pairs) and none == [None, None]
 
 
 def test_tables_that_make_no_graph(tmp_path):
     nodes, edges, other = write(tmp_path, nodes=NODES, edges="from,to\nn1,n2\n", other="a,b\n1,2\n")
     found = tell_tables_apart([nodes, edges])
-    assert (found[0].path, found[1].path, found[2]) == (edges, nodes, None)
+    assert (found[0].name, found[1].name, found[2]) == (str(edges), str(nodes), None)
     with pytest.raises(InputError, match="no table has pairs of the others' ids"):
         tell_tables_apart([nodes, other])
     with pytest.raises(InputError, match="one to three tables"):

@@ -115,7 +115,7 @@ WRONG = {
     },
     "items: item id 'rum' occurs twice": {"items": ITEMS.assign(item_id=["rum", "rum"])},
     "items, row 2: item_id is empty": {"items": ITEMS.assign(item_id=["rum", None])},
-    "items: no column of item ids; found: title, year": {
+    "items: no item column; found: title, year": {
         "items": ITEMS.drop(columns="item_id")
     },
     "a minimum rating needs a column of ratings": {
