@@ -391,8 +391,9 @@ def read_features(source: Any, id_col: str | None, what: str, like: str | None =
     if (ids.codes < 0).any():
         raise InputError(f"{table.name}, row {int(np.argmax(ids.codes < 0)) + 1}: {id_col} is empty")
     if len(ids.ids) < len(ids.codes):
-        twice = ids.ids[ids.codes[int(np.argmax(pd.Series(ids.codes).duplicated()))]]
-        raise InputError(f"{table.name}: {what} id {twice!r} occurs twice")
+        row = int(np.argmax(pd.Series(ids.codes).duplicated()))
+        again = ids.ids[ids.codes[row]]
+        raise InputError(f"{table.name}, row {row + 1}: {what} id {again!r} occurs twice")
     columns = {name: feature(table.column(name)) for name in table.names if name != id_col}
     return pd.DataFrame(columns, index=pd.Index(ids.ids, dtype=object, name=id_col))
 

@@ -228,7 +228,11 @@ def test_reading_notes_go_to_stderr_unless_quiet(recsys, ratings):
     ratings.write_text(FILE + "u0,i0,5,1\n")
     arguments = ("evaluate", "--interactions", ratings, "--model", "popularity", "--min-rating", "2")
     code, _, err = recsys(*arguments)
-    assert code == 0 and "repeated pairs merged, the latest row kept: 1" in err and "rated below 2, left out" in err
+    assert (
+        code == 0
+        and "repeated pairs merged, the latest row kept: 1" in err
+        and "rated below 2, left out" in err
+    )
     assert recsys(*arguments, "--quiet")[2] == ""
 
 

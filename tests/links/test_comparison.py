@@ -369,7 +369,7 @@ def test_tables_that_make_no_graph(tmp_path):
     with pytest.raises(InputError, match="no feature beside the ids"):
         read_graph(edges, ids)
     (twice,) = write(tmp_path, twice="id,x\nn1,a\nn2,a\nn1,b\n")
-    with pytest.raises(InputError, match=r"twice.csv, line 4: object id 'n1' occurs twice"):
+    with pytest.raises(InputError, match=r"twice.csv, row 3: object id 'n1' occurs twice"):
         read_graph(edges, twice)
 
 

@@ -113,7 +113,7 @@ WRONG = {
     "no item of the interactions is in this table; its ids are such as '1'": {
         "items": ITEMS.assign(item_id=[1, 2])
     },
-    "items: item id 'rum' occurs twice": {"items": ITEMS.assign(item_id=["rum", "rum"])},
+    "item id 'rum' occurs twice": {"items": ITEMS.assign(item_id=["rum", "rum"])},
     "items, row 2: item_id is empty": {"items": ITEMS.assign(item_id=["rum", None])},
     "items: no item column; found: title, year": {
         "items": ITEMS.drop(columns="item_id")
