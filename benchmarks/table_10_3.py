@@ -34,7 +34,7 @@ import numpy as np
 
 from benchmarks.bpr import UniformBPR
 from benchmarks.folds import as_committed
-from benchmarks.lab.common import read_csv, write_csv
+from benchmarks.lab.common import write_csv
 from recsys import make_ranker
 from recsys.data import Fold, Interactions, split
 from recsys.datasets import load_dataset
@@ -200,166 +200,7 @@ def summary(cell: dict[str, Any], specs: list[str]) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
-# ---- the report: figures are computed, reasons are ours
-
-
-TIES = (
-    "most candidates share no user with the profile and tie at 0; ties count one half here, and how else they "
-    "are broken decides: MSDw on the first fold has {}."
-)
-SCALE = (
-    "what its β is measured in is not known (counts here; the next row, where it was run, has larger ones, as a "
-    "loss divided by the number of users would)."
-)
-STEPS = (
-    "the thesis gives it a learning rate, that is gradient steps; here it is alternating least squares."
-)
-COLD = (
-    "{} of what is tested are items nobody in training has, and the thesis does not say where they rank."
-)
-UNRATED_BY = (
-    "the best setting scores an item nobody in training has by the mean of the other items' scores, with AUC {}; "
-    "with what (10.4) gives for its null vector AUC is {}."
-)
-PASSES = "the thesis does not say how many passes over the likes it makes: {}."
-ORDER = (
-    "the author's division (one fold of it is public) halves most profiles in one order of the jokes, neither "
-    "the file's nor known; {}."
-)
-ORDERS = {  # the model of `orders` that stands for a method
-    "MSDw": "msdw", "WRMF": "als", "SLIM": "slim", "ECF-OMD": "ecf-omd", "HP": "cf-komd:kernel=hp",
-    "Tanimoto": "cf-komd:kernel=tanimoto", "mC": "cf-komd:kernel=mc", "mD": "cf-komd:kernel=md",
-}  # fmt: skip
-REASONS: dict[tuple[str, str], str] = {
-    ("ciaodvd", "MSDw"): TIES, ("ciaodvd", "SLIM"): f"{TIES} Also, {SCALE}",
-    ("bookcrossing", "SLIM"): SCALE, ("filmtrust", "SLIM"): SCALE, ("movielens-1m", "SLIM"): SCALE,
-    ("ciaodvd", "mC"): UNRATED_BY, ("bookcrossing", "BPR-MF"): PASSES,
-    ("ciaodvd", "BPR-MF"): f"{COLD} Also, {PASSES}",
-    **{("ciaodvd", method): COLD for method in ("ECF-OMD", "HP", "Tanimoto")},
-    **{(name, "WRMF"): STEPS for name in ("ciaodvd", "filmtrust", "bookcrossing", "movielens-1m")},
-}  # fmt: skip
-
-
-def rows_of(file: str) -> list[dict[str, str]]:
-    """Return the rows of a result, none where it has not been measured."""
-    return read_csv(file) if (RESULTS / f"{file}.csv").exists() else []
-
-
-def reason(name: str, method: str) -> str:
-    if name != "jester":
-        said = REASONS.get((name, method), "no reason found.")
-        fill: dict[str, Any] = {
-            TIES: lambda: [ties_of()], COLD: lambda: [cold_of(name)],
-            PASSES: lambda: [passes_of(name, method)], UNRATED_BY: lambda: by_unrated(name, method),
-        }  # fmt: skip
-        for part, found in fill.items():
-            if part in said:
-                said = said.replace(part, part.format(*found()))
-        return said
-    found = [
-        row for row in rows_of("table_10_3_jester_orders")
-        if method in ORDERS and row["model"].startswith(ORDERS[method])
-    ]  # fmt: skip
-    auc = [float(row["auc"]) for row in found]
-    said = "how much this model's AUC depends on it was not measured"
-    if found:
-        said = (
-            f"on our first fold `{found[0]['model']}` has {min(auc):.3f} to {max(auc):.3f} over {len(auc)} "
-            "orders of the jokes"
-        )
-    return ORDER.format(said) + (f" Also, {SCALE}" if method == "SLIM" else "")
-
-
-def ties_of() -> str:
-    rows = rows_of("table_10_3_ciaodvd_ties")
-    return (
-        ", ".join(f"{float(row['auc']):.3f} with ties {row['ties']}" for row in rows) or "not measured"
-    )
-
-
-def tested_of(name: str, method: str) -> dict[str, float]:
-    """Return the mean AUC over the test halves of each setting of a cell, none where it is not run."""
-    file = path(name, method)
-    cell = json.loads(file.read_text()) if file.exists() else None
-    specs = specs_of(name, method)
-    if cell is None or summary(cell, specs) is None:
-        return {}
-    return {
-        spec: float(np.mean([fold[spec]["auc"] for fold in cell["tested"].values()])) for spec in specs
-    }
-
-
-def by_unrated(name: str, method: str) -> tuple[str, str]:
-    """Return the best AUC with the mean for items nobody has, and with their kernel (beside the print's)."""
-    auc = tested_of(name, method)
-    printed = PRINTED[name]
-    if not auc or printed is None:
-        return "not measured", "not measured"
-    mean, kernel = (
-        max(value for spec, value in auc.items() if spec.endswith(f"unrated={how}"))
-        for how in ("mean", "kernel")
-    )
-    return f"{mean:.4f}", f"{kernel:.4f} ({kernel - printed[COLUMNS.index(method)]:+.3f})"
-
-
-def passes_of(name: str, method: str) -> str:
-    """Say how AUC goes with the passes, between which the print lies, and where the grid ends too early."""
-    auc = {int(spec.split("=")[1]): value for spec, value in tested_of(name, method).items()}
-    printed = PRINTED[name]
-    if not auc or printed is None:
-        return "how much AUC depends on it was not measured"
-    said = ", ".join(f"{value:.4f}" for value in auc.values()) + " with " + ", ".join(map(str, auc))
-    value = printed[COLUMNS.index(method)]
-    grid = list(auc)
-    for few, more in zip(grid, grid[1:], strict=False):
-        if min(auc[few], auc[more]) <= value <= max(auc[few], auc[more]):
-            said += f", the printed {value:.3f} between {few} and {more}"
-    ends = [
-        other for other, theirs in PRINTED.items()
-        if theirs is not None and (found := tested_of(other, method)) and max(found, key=found.get) == list(found)[-1]  # type: ignore[arg-type]
-    ]  # fmt: skip
-    if name in ends:
-        said += (
-            f"; the best of the grid is its largest on {', '.join(ends)}, where more may be better still"
-        )
-    return f"AUC is {said}"
-
-
-def cold_of(name: str) -> str:
-    rows = [row for row in rows_of("table_10_3_cold") if row["dataset"] == name]
-    if not rows:
-        return "a part that was not measured"
-    tested, new = (np.array([int(row[key]) for row in rows]) for key in ("tested", "of_new_items"))
-    share = 100 * new / tested
-    return f"{100 * new.sum() / tested.sum():.1f}% ({share.min():.1f}% to {share.max():.1f}% by fold)"
-
-
-def firsts() -> str:
-    """Say which half of a profile is the first one, and why."""
-    ways = {
-        "half-profile-file": "the half that stands first in the file on {}",
-        "half-profile-time": "the older half on {}", "half-profile": "a random half on {}",
-    }  # fmt: skip
-    taken = [
-        way.format(", ".join(name for name in PRINTED if PROTOCOL.get(name, "half-profile") == protocol))
-        for protocol, way in ways.items()
-    ]
-    said = "Which half of a profile trains, the thesis does not say. Here: " + "; ".join(taken) + "."
-    rows = rows_of("table_10_3_halves")
-    if rows:
-        name, printed = rows[0]["dataset"], dict(zip(COLUMNS, PRINTED[rows[0]["dataset"]], strict=True))
-        told = []
-        for method in dict.fromkeys(row["method"] for row in rows):
-            auc = {row["protocol"]: float(row["auc"]) for row in rows if row["method"] == method}
-            told.append(
-                f"{method} {auc['half-profile-time']:.4f} by time and {auc['half-profile']:.4f} at random "
-                f"(printed {printed[method]:.3f})"
-            )
-        said += (
-            f" On {name} the order in time was chosen because it gives the printed figures (the copy that was "
-            f"measured has the order of each user's ratings, not their times); on its first fold AUC is: {', '.join(told)}."
-        )
-    return said
+# ---- the report
 
 
 def specs_of(name: str, method: str) -> list[str]:
@@ -373,10 +214,11 @@ def markdown() -> str:
         "is chosen inside that fold's training data (how often which: `setting`). *best*: the setting of the "
         "best mean on the test halves, as the thesis chooses; the last column is this one less the printed value. "
         "BPR-MF draws unseen items uniformly, as the thesis; implicit's draws them by popularity. Netflix: "
-        "not run, it is not distributed any more.", "", firsts(), "",
+        "not run, it is not distributed any more. Which half of a profile trains, the thesis does not say: here the "
+        "first in the file on Jester and CiaoDVD, the older one on MovieLens 1M, else a random one.", "",
     ]  # fmt: skip
     for name, printed in PRINTED.items():
-        rows, notes, size = [], [], ""
+        rows, size = [], ""
         for method in SETTINGS:
             file = path(name, method)
             cell = json.loads(file.read_text()) if file.exists() else None
@@ -395,8 +237,6 @@ def markdown() -> str:
             if printed is not None and method in COLUMNS:
                 value = printed[COLUMNS.index(method)]
                 said, gap = f"{value:.3f}", f"{found['best_auc'] - value:+.3f}"
-                if abs(found["best_auc"] - value) > 0.02:
-                    notes.append(f"- {method} ({gap}): {reason(name, method)}")
             setting = ", ".join(
                 f"`{spec}`" + (f" ×{k}" if len(found["chosen"]) > 1 else "")
                 for spec, k in found["chosen"]
@@ -410,7 +250,6 @@ def markdown() -> str:
             "| method | setting | nested AUC | nested nDCG@10 | best AUC | thesis | best − thesis |",
             "|---|---|---|---|---|---|---|", *rows, "",
         ]  # fmt: skip
-        lines += ["Where we differ by more than 0.02:", "", *notes, ""] if notes else []
     return "\n".join(lines)
 
 
@@ -442,93 +281,6 @@ def report() -> None:
             write_csv(figure, ("dataset", "degree", "unrated", "auc", "std", "ndcg@10"), rows)
 
 
-def orders(data_dir: str | None, count: int = 10) -> None:
-    """Measure AUC on Jester's first fold, all profiles halved in the file's order, and in ten others."""
-    data = replace(load_dataset("jester", data_dir), item_features=None, user_features=None)
-    specs = [
-        "popularity", "msdw:alpha=0", "als:factors=50,alpha=2,regularization=300", "slim:l1=0.5,l2=10",
-        "ecf-omd:regularization=0.1", "cf-komd:kernel=tanimoto", "cf-komd:kernel=hp,degree=2",
-        "cf-komd:kernel=mc,degree=3", "cf-komd:kernel=md,degree=50",
-    ]  # fmt: skip
-    rows = []
-    for number in range(count + 1):
-        rank = np.arange(data.n_items)
-        if number:
-            rank = np.random.default_rng(number).permutation(data.n_items)
-            order = np.lexsort((rank[data.items], data.users))
-            turned = replace(data, users=data.users[order], items=data.items[order], rating=None)
-        else:
-            turned = data
-        fold = next(iter(split(turned, "half-profile-file", seed=SEED)))
-        for spec in specs:
-            rows.append((f"order {number}" if number else "file", spec, measure(spec, fold)["auc"]))
-            print(rows[-1], flush=True)
-        write_csv("table_10_3_jester_orders", ("order of the jokes", "model", "auc"), rows)
-
-
-def ties(data_dir: str | None) -> None:
-    """Measure MSDw's AUC on CiaoDVD's first fold with equal scores ordered in several ways."""
-    data = replace(load_dataset("ciaodvd", data_dir), item_features=None, user_features=None)
-    fold = next(iter(split(data, PROTOCOL["ciaodvd"], seed=SEED)))
-    model = build("msdw:alpha=0").fit(fold.train)
-    number = np.arange(data.n_items, dtype=float)
-    rows = []
-    for label, second in (
-        ("counted one half", np.zeros(data.n_items)),
-        ("by popularity", np.bincount(fold.train.indices, minlength=data.n_items).astype(float)),
-        ("by item number, the first first", -number), ("by item number, the last first", number),
-    ):  # fmt: skip
-        found = []
-        for begin in range(0, len(fold.users), 1000):
-            users = fold.users[begin : begin + 1000]
-            ranks = in_two_keys(model.scores(users, fold.train[users]), second)
-            found.append(M.auc(ranks, fold.train[users], fold.test[users]))
-        rows.append((label, float(np.nanmean(np.concatenate(found)))))
-        print(rows[-1], flush=True)
-    write_csv("table_10_3_ciaodvd_ties", ("ties", "auc"), rows)
-
-
-def cold(data_dir: str | None) -> None:
-    """Count the tested likes of items that nobody in training has, in each fold."""
-    rows = []
-    for name in PRINTED:
-        data = replace(load_dataset(name, data_dir), item_features=None, user_features=None)
-        protocol = PROTOCOL.get(name, "half-profile")
-        for number, fold in enumerate(split(as_committed(data, protocol), protocol, seed=SEED), 1):
-            raters = np.bincount(fold.train.indices, minlength=data.n_items)
-            new = int((raters[fold.test.indices] == 0).sum())
-            rows.append((name, protocol, number, fold.test.nnz, new, new / fold.test.nnz))
-        print(rows[-1], flush=True)
-    write_csv(
-        "table_10_3_cold", ("dataset", "protocol", "fold", "tested", "of_new_items", "share"), rows
-    )
-
-
-def halves(data_dir: str | None) -> None:
-    """Measure three methods on MovieLens 1M's first fold, its profiles halved by time and at random."""
-    name = "movielens-1m"
-    data = replace(load_dataset(name, data_dir), item_features=None, user_features=None)
-    rows = []
-    for protocol in ("half-profile-time", "half-profile"):
-        fold = next(iter(split(as_committed(data, protocol), protocol, seed=SEED)))
-        for method, spec in (
-            ("ECF-OMD", "ecf-omd:regularization=0.1"), ("MSDw", "msdw:alpha=0.5"),
-            ("Tanimoto", "cf-komd:kernel=tanimoto,unrated=kernel"),
-        ):  # fmt: skip
-            rows.append((name, protocol, method, spec, measure(spec, fold)["auc"]))
-            print(rows[-1], flush=True)
-    write_csv("table_10_3_halves", ("dataset", "protocol", "method", "model", "auc"), rows)
-
-
-def in_two_keys(scores: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return ranks from 0 up, (users, items) float32, by score and then by `second`; equal in both, equal."""
-    out = np.empty(scores.shape, dtype=np.float32)
-    for row, ranks in zip(scores, out, strict=True):
-        order = np.lexsort((second, row))
-        ranks[order] = np.r_[0, np.cumsum((np.diff(row[order]) != 0) | (np.diff(second[order]) != 0))]
-    return out
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dataset", action="append", choices=list(PRINTED))
@@ -536,16 +288,7 @@ def main() -> None:
     parser.add_argument("--data-dir", default=None)
     parser.add_argument("--again", action="store_true", help="forget what the files hold")
     parser.add_argument("--report", action="store_true", help="only write the report from earlier runs")
-    parser.add_argument("--orders", action="store_true", help="only Jester's halves in several orders")
-    parser.add_argument("--ties", action="store_true", help="only CiaoDVD's ties broken in several ways")
-    parser.add_argument("--cold", action="store_true", help="only count tested items that are new")
-    parser.add_argument("--halves", action="store_true", help="only MovieLens 1M halved in two ways")
     options = parser.parse_args()
-    for study in (ties, orders, cold, halves):
-        if getattr(options, study.__name__):
-            study(options.data_dir)
-            report()
-            return
     for name in [] if options.report else options.dataset or list(PRINTED):
         data = replace(load_dataset(name, options.data_dir), item_features=None, user_features=None)
         for method in options.method or list(SETTINGS):

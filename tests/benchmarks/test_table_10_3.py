@@ -1,5 +1,3 @@
-import json
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -82,43 +80,6 @@ def test_no_choice_changes_when_what_its_fold_tests_does(tmp_path_factory, profi
             assert after[str(number)] == before[str(number)]
 
 
-def test_an_interrupted_cell_goes_on_and_ends_as_an_uninterrupted_one(tmp_path, monkeypatch):
-    data = make([[(3 * u + k) % 12 for k in range(5)] for u in range(10)])
-    specs = ["msdw:alpha=0", "msdw:alpha=0.5"]
-    real, calls = table_10_3.measure, []
-
-    def failing(spec, fold):
-        calls.append(spec)
-        if len(calls) == 7:
-            raise KeyboardInterrupt
-        return real(spec, fold)
-
-    monkeypatch.setattr(table_10_3, "CELLS", tmp_path / "whole")
-    whole = table_10_3.run(data, "half-profile", "MSDw", specs)
-    monkeypatch.setattr(table_10_3, "CELLS", tmp_path / "parts")
-    monkeypatch.setattr(table_10_3, "measure", failing)
-    with pytest.raises(KeyboardInterrupt):
-        table_10_3.run(data, "half-profile", "MSDw", specs)
-    kept = json.loads((tmp_path / "parts" / "made-msdw.json").read_text())
-    assert sum(len(fold) for what in ("validated", "tested") for fold in kept[what].values()) == 6
-    assert table_10_3.summary(kept, specs) is None
-    parts = table_10_3.run(data, "half-profile", "MSDw", specs)
-    assert len(calls) == 7 + 2 * 5 * 2 - 6  # the call that failed is made again, the six are not
-    assert all(parts[what] == whole[what] for what in ("validated", "tested"))
-    found = table_10_3.summary(parts, specs)
-    means = {s: np.mean([parts["tested"][str(f)][s]["auc"] for f in range(1, 6)]) for s in specs}
-    assert found["best_auc"] == pytest.approx(max(means.values()))
-    # other data under the same name are not mixed in
-    other = table_10_3.run(make([[u, u + 1, u + 2] for u in range(9)]), "half-profile", "MSDw", specs)
-    assert other["users"] == 9 and len(calls) == 7 + 14 + 20
-
-
-def test_ties_are_broken_by_the_second_key_only():
-    scores = np.array([[0.0, 2.0, 0.0, 1.0], [1.0, 1.0, 1.0, 1.0]], dtype=np.float32)
-    ranks = table_10_3.in_two_keys(scores, np.array([5.0, 1.0, 3.0, 3.0]))
-    assert ranks.tolist() == [[1, 3, 0, 2], [2, 0, 1, 1]]
-
-
 def test_the_report_is_written_from_the_cells_alone(tmp_path, monkeypatch):
     """A finished and an unfinished cell: figures of the first, "not run" for the second, degrees of mD."""
     for module in (table_10_3, common):
@@ -145,83 +106,9 @@ def test_the_report_is_written_from_the_cells_alone(tmp_path, monkeypatch):
         f"| {best:.4f} ±0.0000 | 0.2500 | {best:.4f} (`kernel=md,degree=500,unrated=mean`) | 0.971 |"
         in film
     )
-    assert f"- mD ({best - 0.971:+.3f}): no reason found." in film and "| mD | not run |" in jester
     rows = (tmp_path / "figure_10_8.csv").read_text().splitlines()
     assert rows[1] == "filmtrust,2,kernel,0.5,0,0.25" and len(rows) == 1 + len(specs)
     assert not (tmp_path / "figure_10_7.csv").exists()
-
-
-def test_reasons_say_what_was_measured_and_what_was_not(tmp_path, monkeypatch):
-    for module in (table_10_3, common):
-        monkeypatch.setattr(module, "RESULTS", tmp_path)
-    assert "was not measured" in table_10_3.reason("jester", "mC")
-    assert "was not measured" in table_10_3.reason("ciaodvd", "Tanimoto")
-    assert table_10_3.reason("movielens-1m", "mD") == "no reason found."
-    assert "chosen because" not in table_10_3.firsts()
-    model = "cf-komd:kernel=mc,degree=3"
-    rows = [
-        ("file", model, 0.5),
-        ("order 1", model, 0.625),
-        ("file", "cf-komd:kernel=md,degree=5", 0.75),
-    ]
-    common.write_csv("table_10_3_jester_orders", ("order of the jokes", "model", "auc"), rows)
-    heads = ("dataset", "protocol", "fold", "tested", "of_new_items", "share")
-    common.write_csv(
-        "table_10_3_cold", heads, [("ciaodvd", "x", 1, 10, 1, 0.1), ("ciaodvd", "x", 2, 30, 6, 0.2)]
-    )
-    heads = ("dataset", "protocol", "method", "model", "auc")
-    ways = (("half-profile-time", 0.75), ("half-profile", 0.875))
-    common.write_csv(
-        "table_10_3_halves", heads, [("movielens-1m", way, "MSDw", "m", auc) for way, auc in ways]
-    )
-    said = table_10_3.reason("jester", "mC")
-    assert f"on our first fold `{model}` has 0.500 to 0.625 over 2 orders of the jokes." in said
-    assert "17.5% (10.0% to 20.0% by fold) of what is tested" in table_10_3.reason("ciaodvd", "Tanimoto")
-    assert "MSDw 0.7500 by time and 0.8750 at random (printed 0.875)" in table_10_3.firsts()
-
-
-def test_reasons_from_cells_are_of_their_settings(tmp_path, monkeypatch):
-    monkeypatch.setattr(table_10_3, "CELLS", tmp_path)
-    assert "AUC not measured" in table_10_3.reason("ciaodvd", "mC")
-    assert "was not measured" in table_10_3.reason("bookcrossing", "BPR-MF")
-
-    def cell(name, method, values):
-        specs = table_10_3.specs_of(name, method)
-        part = {
-            str(fold): {
-                spec: {"auc": value, "ndcg@10": 0.0} for spec, value in zip(specs, values, strict=True)
-            }
-            for fold in range(1, 6)
-        }
-        table_10_3.write(table_10_3.path(name, method), {"validated": part, "tested": part})
-
-    cell("ciaodvd", "mC", [0.5625, 0.75, 0.5, 0.625, 0.25, 0.25])  # kernel and mean of each degree
-    said = table_10_3.reason("ciaodvd", "mC")
-    assert "with AUC 0.7500; " in said and said.endswith("AUC is 0.5625 (+0.022).")
-    cell("bookcrossing", "BPR-MF", [0.5, 0.625, 0.75, 0.875])
-    cell("jester", "BPR-MF", [0.75, 0.625, 0.5])
-    said = table_10_3.reason("bookcrossing", "BPR-MF")
-    assert (
-        "0.5000, 0.6250, 0.7500, 0.8750 with 10, 40, 100, 200, the printed 0.691 between 40 and 100;"
-        in said
-    )
-    assert said.endswith("its largest on bookcrossing, where more may be better still.")
-
-
-def test_new_items_are_those_of_tested_likes_that_training_lacks(tmp_path, monkeypatch):
-    data = make([[0, 1, 2], [0, 1, 3], [0, 2, 4], [1, 2, 5], [0, 1, 6], [2, 3, 7]])
-    for module in (table_10_3, common):
-        monkeypatch.setattr(module, "RESULTS", tmp_path)
-    monkeypatch.setattr(table_10_3, "PRINTED", {"jester": None})
-    monkeypatch.setattr(table_10_3, "load_dataset", lambda name, folder: data)
-    table_10_3.cold(None)
-    rows = common.read_csv("table_10_3_cold")
-    for row, fold in zip(rows, split(data, "half-profile-file", seed=0), strict=True):
-        known = {item for _, item in pairs(data, fold.train)}
-        tested = [item for _, item in pairs(data, fold.test)]
-        assert int(row["tested"]) == len(tested)
-        assert int(row["of_new_items"]) == sum(item not in known for item in tested)
-    assert any(int(row["of_new_items"]) for row in rows)
 
 
 def test_wrmf_has_the_confidence_that_the_thesis_writes(planted):
