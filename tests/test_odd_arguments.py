@@ -12,7 +12,6 @@ from recsys.links import compare_links, split_graph
 DATA = recsys.load_dataset("sample")
 MODEL = recsys.Recommender("popularity").fit(DATA)
 GRAPH = graph_of(DATA).weighted()
-TABLE = pd.DataFrame({"user": ["a", "b", "a"], "item": ["x", "y", "z"]})
 ODD = [
     np.zeros((2, 2)), np.array(["u1", "u2"]), pd.DataFrame({"a": [1, 2]}), pd.Series(["u1", "x"]), pd.NA,
     sp.eye(3, format="csr"), [[], ["a", ["b"]]], object(), 1j, np.array(2), -(2**70), float("nan"),
@@ -24,10 +23,7 @@ CALLS = {
     "diversity": lambda odd: MODEL.recommend("u0001", diversity=odd),
     "diversity of similar": lambda odd: MODEL.similar("m0256", diversity=odd),
     "filters": lambda odd: MODEL.recommend("u0001", filters=odd),
-    "why": lambda odd: MODEL.recommend("u0001", why=odd),
-    "why of a history": lambda odd: MODEL.recommend_history(["m0256"], why=odd),
     "why of all": lambda odd: MODEL.recommend_all(why=odd),
-    "name": lambda odd: recsys.Interactions.from_frame(TABLE, user="user", item="item", name=odd),
     "table": load_table,
     "metrics": lambda odd: recsys.evaluate(DATA, "popularity", metrics=odd),
     "only_folds": lambda odd: recsys.evaluate(DATA, "popularity", only_folds=odd),

@@ -379,8 +379,9 @@ def load_package(
             f"`recsys.Recommender({ranker.name!r}).fit(matrix).save(...)`"
         )
     tables = json.loads(arrays["package.json"].tobytes())
-    users, items = ranker.n_users_, ranker.n_items_
     user_ids, item_ids, titles = (_objects(tables[key]) for key in ("user_ids", "item_ids", "titles"))
+    # A model that was fitted from counts has counted users and names none.
+    users, items = len(user_ids) and ranker.n_users_, ranker.n_items_
     if (len(user_ids), len(item_ids), len(titles)) != (users, items, items):
         raise ModelFileError(f"{name}: its ids do not fit the ranker")
     features = {

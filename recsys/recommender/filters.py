@@ -65,7 +65,7 @@ def left_out(
         keep[package.items(id_list("items", items))] = True
     if exclude is not None:
         keep[package.items(id_list("exclude", exclude))] = False
-    if filters is not None and filters != {}:
+    if filters is not None and not (isinstance(filters, Mapping) and not filters):
         keep &= passing(package.item_features, filters)
     if keep.all():
         return None
@@ -92,7 +92,9 @@ def passing(features: pd.DataFrame | None, filters: Mapping[str, Any]) -> NDArra
     array([False,  True])
     """
     if not isinstance(filters, Mapping):
-        raise InputError(f"filters must be a mapping such as {{'year': (1980, 1999)}}, not {filters!r}")
+        raise InputError(
+            f"filters must be a mapping such as {{'year': (1980, 1999)}}, not {type(filters).__name__}"
+        )
     if features is None or len(features.columns) == 0:
         raise InputError("filters need attributes: give Interactions.from_frame a table items=")
     keep = np.ones(len(features), dtype=bool)

@@ -49,7 +49,7 @@ from recsys.utils.model_file import Target
 from recsys.utils.parallel import count_jobs, run_tasks
 from recsys.utils.progress import QUIET, bar, listening
 from recsys.utils.rows import write_rows
-from recsys.utils.validation import check_choice, check_flag, check_integer
+from recsys.utils.validation import check_choice, check_flag, check_integer, check_real
 
 LOG = logging.getLogger(__name__)
 UNKNOWN = ("error", "skip", "popular")
@@ -325,6 +325,7 @@ class Recommender:
             Columns to (the item asked for), rank, item, title, score.
         """
         state, package = self._state, self.package
+        diversity = check_real("diversity", diversity, 0.0, 1.0)
         without = left_out(package, candidates, exclude, filters)
         rows: list[Row] = []
         for index in package.items(id_list("items", items)).tolist():
@@ -518,7 +519,7 @@ class _Fitted:
     def types(self) -> dict[str, Any]:
         """The types of the cells of each column."""
         ids = {"user": self.package.user_ids, "item": self.package.item_ids}
-        return COLUMNS | {name: type(known[0]) for name, known in ids.items()}
+        return COLUMNS | {name: type(known[0]) if len(known) else str for name, known in ids.items()}
 
     def rows(self, users: Users, n: int, options: ListOptions, why: bool) -> list[Row]:
         return [row for block in self.row_blocks(users, n, options, why) for row in block]

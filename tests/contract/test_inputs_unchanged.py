@@ -166,7 +166,7 @@ def test_every_machine_and_map_is_walked():
     assert {"AverageMKL", "EasyMKL", "GRAM", "RMKL", "KOMD", "TensorSketch", "ItemsetMap"} <= set(
         MACHINES
     )
-    assert len(MACHINES) >= 25
+    assert len(MACHINES) >= 20
 
 
 @pytest.mark.parametrize("name", [*list_kernels(), "a formula"])

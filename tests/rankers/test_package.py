@@ -125,4 +125,3 @@ def test_profiles_of_items():
     assert profile.items.tolist() == [0, 3] and profile.when.tolist() == [2.0, 1.0]
     with pytest.raises(InputError, match="in the history twice"):
         Profile.in_order([3, 3], 5)
-
