@@ -229,7 +229,7 @@ def _lists(
         {
             "user": np.asarray(users)[owner],
             "rank": (rank + 1).astype(np.int32),
-            "item": package.item_ids[items[listed]].astype(rows["item"].dtype),
+            "item": pd.Series(package.item_ids[items[listed]], dtype=rows["item"].dtype),
             "score": scores[listed],
         }
     )

@@ -12,7 +12,6 @@ import sklearn.exceptions
 import recsys
 from recsys import errors
 from recsys.data.splits import find_protocol, protocol_for
-from recsys.explain import text
 from recsys.utils import frames, validation
 
 
@@ -53,7 +52,6 @@ CALLS = {
     "protocol": find_protocol,
     "protocol beside a test half": lambda given: protocol_for(given, "test.csv"),
     "table": lambda given: frames.make({}, given),
-    "word": lambda given: text.rule_sentence(["a"], None, word=given),
     "dataset": recsys.load_dataset,
 }
 

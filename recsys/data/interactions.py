@@ -282,9 +282,9 @@ class Interactions:
         [0, 1, 2]
         """
         pairs = clean_matrix(matrix, name=name).tocoo()
-        ids = (np.array(range(size), dtype=object) for size in pairs.shape)
+        users, items = (np.array(range(size), dtype=object) for size in pairs.shape)
         weight = pairs.data.astype(np.float64) if (pairs.data != 1).any() else None
-        return cls(pairs.row, pairs.col, *ids, weight=weight, name=name)
+        return cls(pairs.row, pairs.col, users, items, weight=weight, name=name)
 
     @property
     def n_users(self) -> int:
@@ -598,8 +598,8 @@ def _excluded(data: Interactions, out: NDArray[np.bool_]) -> Interactions:
     before = data.excluded
     every = data if before is None else before
     user_ids, item_ids = every.user_ids, every.item_ids
-    users = pd.Index(user_ids).get_indexer(data.user_ids)[data.users[out]]
-    items = pd.Index(item_ids).get_indexer(data.item_ids)[data.items[out]]
+    users = pd.Index(user_ids).get_indexer(pd.Index(data.user_ids))[data.users[out]]
+    items = pd.Index(item_ids).get_indexer(pd.Index(data.item_ids))[data.items[out]]
 
     def column(name: str) -> Any:
         values = getattr(data, name)

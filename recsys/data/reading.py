@@ -133,12 +133,12 @@ def read(
         roles.get("weight"), decimal or ("," if "," in marks else None),
         day_first if first is None else first, duplicates,
     )  # fmt: skip
-    told = [f"{REASONS[why]}, left out: {count:,}" for why, count in left_out.items()]
+    lines = [f"{REASONS[why]}, left out: {count:,}" for why, count in left_out.items()]
     if not plain:
-        told = [_described(source, roles, cells, rows, data), *told, *notes, *_early(data.time)]
+        lines = [_described(source, roles, cells, rows, data), *lines, *notes, *_early(data.time)]
         if "," in marks and decimal is None:
-            told.append("numbers have a decimal comma: 4,5 is read as 4.5")
-    data = replace(data, columns=columns, notes=(*told, *data.notes))
+            lines.append("numbers have a decimal comma: 4,5 is read as 4.5")
+    data = replace(data, columns=columns, notes=(*lines, *data.notes))
     if least is not None:
         data = data.rated(least)
     elif not keep_zero:
@@ -419,17 +419,17 @@ def feature(column: Any) -> Any:
             None if cell is None else "|".join(map(str, cell)) if isinstance(cell, list) else str(cell)
             for cell in cells
         ]
-    texts = ["" if cell is None else cell.strip() for cell in cells]
-    filled = [text for text in texts if text.lower() not in MISSING]
+    stripped = ["" if cell is None else cell.strip() for cell in cells]
+    filled = [text for text in stripped if text.lower() not in MISSING]
     leading = any(len(text) > 1 and text[0] == "0" and text[1].isdigit() for text in filled)
     if filled and not leading:
         distinct = list(dict.fromkeys(filled))
         values, _ = parsed(distinct)
         if np.isfinite(values).all():
             of = dict(zip(distinct, values, strict=True))
-            return _whole(np.array([of.get(text, np.nan) for text in texts]))
+            return _whole(np.array([of.get(text, np.nan) for text in stripped]))
     return np.array(
-        [cell if text else None for cell, text in zip(cells, texts, strict=True)], dtype=object
+        [cell if text else None for cell, text in zip(cells, stripped, strict=True)], dtype=object
     )
 
 

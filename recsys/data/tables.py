@@ -432,7 +432,7 @@ def _of_text(
     own = is_header(cells) if header is None and names is None else bool(header)
     found = _names(where, cells, names, own)
     table = Table(
-        where, found, lambda name: columns[name], own, own or names is not None, notes=notes, first=cells
+        where, found, lambda name: by_name[name], own, own or names is not None, notes=notes, first=cells
     )
     several = _check_quotes(text, where, delimiter, len(found))
     chosen = found if wanted is None else list(wanted(table))
@@ -447,8 +447,8 @@ def _of_text(
             notes.append("the text is read as cp1252: another is named with encoding=")
             text = _cp1252(text)
         columns, table.ragged = _read_irregular(text, where, delimiter, body, len(found), places)
-    columns = dict(zip(chosen, columns, strict=True))
-    if own and chosen and len(next(iter(columns.values()))) == 0:
+    by_name = dict(zip(chosen, columns, strict=True))
+    if own and chosen and len(next(iter(by_name.values()))) == 0:
         raise InputError(f"{where}: no interactions; there is a header only")
     return table
 
@@ -548,7 +548,9 @@ def _check_quotes(text: Any, where: str, delimiter: str, width: int) -> bool:
     array = np.frombuffer(text, dtype=np.uint8)
     mark = re.escape(delimiter.encode())
     opening = re.compile(rb"(?:^|" + mark + rb')"((?:[^"]|"")*)("?)')
-    ends, odd, line = [], [], 0
+    ends: list[Any] = []
+    odd: list[Any] = []
+    line = 0
     quotes_before = 0
     for start in range(0, len(array), 1 << 26):
         part = array[start : start + (1 << 26)]

@@ -72,7 +72,7 @@ def item_attributes(data: Interactions, min_items: int = 3) -> Attributes:
     table, size = data.item_features, data.n_items
     columns: dict[str, NDArray[np.bool_]] = {}
     for name in () if table is None else table.columns:
-        if str(name).lower() not in SKIPPED:
+        if table is not None and str(name).lower() not in SKIPPED:
             columns |= _attributes_of(str(name), table[name])
     kept = {k: v for k, v in columns.items() if min_items <= v.sum() <= size - min_items}
     X = np.array(list(kept.values()), dtype=np.uint8).reshape(len(kept), size).T.copy()

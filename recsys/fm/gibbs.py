@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -152,7 +153,7 @@ class Sampler:
         target = Target(self.target, self.fitted, loss.code, loss.curvature, weights)
         scale = self.precision * len(self.y)  # of the sum over rows beside a mean
 
-        def prior(_: int, factors: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+        def prior(_: int, factors: NDArray[np.float64]) -> tuple[Any, Any, Any]:
             means, precisions, noise = [], [], []
             for p in factors.T:
                 # From w = 0 the precision would follow w, and w it, over dozens of draws.

@@ -154,25 +154,25 @@ def regularization_path(
     """
     model._selects()
     check_real("validation_fraction", validation_fraction, 0.0, 1.0, open_low=True, open_high=True)
-    y = np.asarray(y)
+    labels: Any = np.asarray(y)
     classes = is_classifier(model)
     train, test = train_test_split(
-        np.arange(len(y)),
+        np.arange(len(labels)),
         test_size=validation_fraction,
         random_state=random_state,
-        stratify=y if classes else None,
+        stratify=labels if classes else None,
     )
-    X = sp.csr_matrix(X)
+    rows: Any = sp.csr_matrix(X)
     path: list[PathPoint] = []
     fitted = clone(model).set_params(warm_start=True)
     for gamma in sorted(gammas):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            fitted.set_params(gamma=gamma).fit(X[train], y[train])
+            fitted.set_params(gamma=gamma).fit(rows[train], labels[train])
         if classes:
-            loss = log_loss(y[test], fitted.predict_proba(X[test]), labels=fitted.classes_)
+            loss = log_loss(labels[test], fitted.predict_proba(rows[test]), labels=fitted.classes_)
         else:
-            loss = mean_squared_error(y[test], fitted.predict(X[test]))
+            loss = mean_squared_error(labels[test], fitted.predict(rows[test]))
         counts = fitted.n_used_features_, fitted.n_used_interactions_
         path.append(PathPoint(gamma, deepcopy(fitted), float(loss), *counts))
     return path

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -55,7 +55,7 @@ def link_metrics(labels: ArrayLike, scores: ArrayLike) -> LinkMetrics:
     )  # fmt: skip
 
 
-def auc_error(labels: NDArray[np.int64], scores: NDArray[np.float64]) -> float:
+def auc_error(labels: NDArray[Any], scores: NDArray[np.float64]) -> float:
     """Return the standard error of the AUC, by ranks (DeLong et al. 1988)."""
     truth = labels == 1
     up, down = int(truth.sum()), int((~truth).sum())

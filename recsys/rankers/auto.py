@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,9 +99,10 @@ class Auto(StandardizedSum):
             check_real("budget", self.budget, 0.0, open_low=True)
 
     def _fit(self, data: Data) -> None:
+        self.dropped_: dict[str, str] = {}
         if choice := vars(self).pop("choice_of_update", None):
             names, weights = choice
-            self.validation_, self.dropped_ = {}, {}
+            self.validation_: dict[str, Any] = {}
             self._keep(names, [_fitted(spec, data) for spec in names], weights)
             return
         start, limit = time.perf_counter(), np.inf if self.budget is None else float(self.budget)
@@ -116,8 +117,9 @@ class Auto(StandardizedSum):
         part_data = Data(train, times, data.item_features)
         unseen = bool((np.bincount(liked.indices, minlength=liked.shape[1]) == 0).any())
         specs = tried(liked.shape[1], liked.nnz, times is not None, described, unseen)
-        steps, scores, models = len(specs) + 2, {}, {}
-        self.dropped_: dict[str, str] = {}
+        scores: dict[str, Any] = {}
+        models: dict[str, Any] = {}
+        steps = len(specs) + 2
         for number, spec in enumerate(specs):
             if scores and time.perf_counter() - start > TRYING * limit:
                 self.dropped_[spec] = "there was no time left to try it"
@@ -134,7 +136,9 @@ class Auto(StandardizedSum):
             raise _nothing_fitted(self.dropped_)
         with within("blending", len(specs), steps):
             users = np.bincount(train.indices, minlength=train.shape[1])
-            prior = np.zeros(len(users)) if self.ties is None else popularity_ranks(users)
+            prior = (
+                np.zeros(len(users)) if self.ties is None else popularity_ranks(users.astype(np.float64))
+            )
             evidence = HeldOut(train[held], test, scores, self.random_state, prior)
             weights, self.validation_ = find_weights(evidence, self.rounds)
         self.dropped_ |= {

@@ -108,7 +108,7 @@ class KernelRanker(Ranker):
         else:
             self._keep(CountedGram(liked, self._kernel(), votes))
 
-    def _fit_counts(self, counts: NDArray[Any] | sp.csr_matrix, n_users: int) -> None:
+    def _fit_counts(self, counts: Any, n_users: int) -> None:
         """Fit on the co-occurrences of items, XᵀX with the users of each item on its diagonal."""
         items = counts.shape[0]
         if items <= DENSE_ITEMS:

@@ -200,8 +200,9 @@ class ModelPackage:
             if given is None:
                 continue
             table = described(getattr(self, key))
-            known = table is not None and len(table.names) == given.shape[1]
-            names = table.names if known else [f"{key[:4]} feature {k}" for k in range(given.shape[1])]
+            known = () if table is None else table.names
+            fits = len(known) == given.shape[1]
+            names = known if fits else [f"{key[:4]} feature {k}" for k in range(given.shape[1])]
             out[key] = tuple(names)
         return out
 
@@ -395,8 +396,12 @@ def load_package(
         raise ModelFileError(f"{name}: its times do not fit the interactions")
     excluded = None
     if "excluded" in tables:
-        pairs = {key: arrays[f"excluded.{key}"] for key in EXCLUDED if f"excluded.{key}" in arrays}
-        ids = dict(zip(("user_ids", "item_ids"), map(_objects, tables["excluded"]), strict=True))
+        pairs: dict[str, Any] = {
+            key: arrays[f"excluded.{key}"] for key in EXCLUDED if f"excluded.{key}" in arrays
+        }
+        ids: dict[str, Any] = dict(
+            zip(("user_ids", "item_ids"), map(_objects, tables["excluded"]), strict=True)
+        )
         excluded = Interactions(**pairs, **ids)
     return ModelPackage(
         ranker, user_ids, item_ids, titles, history,

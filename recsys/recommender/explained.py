@@ -182,7 +182,7 @@ def explained(
     index = int(package.items([one_id("item", item)])[0])
     userid, row, times = profile.userid, profile.row, profile.times
     folds = profile.fold_in and "fold-in" in ranker.capabilities
-    options = {"recalculate_user": folds, "times": times}
+    options: dict[str, Any] = {"recalculate_user": folds, "times": times}
     result = reasons(ranker, userid, row, index, n, **options)
     rule = None
     if row.nnz:

@@ -50,7 +50,7 @@ def merged(data: Interactions, new: Interactions, columns: Columns) -> Interacti
         raise InputError(
             f"{new.name}: the interactions of this model have times; give each new row one{where}"
         )
-    if data.time is not None and dated(data.time) != dated(new.time):
+    if data.time is not None and new.time is not None and dated(data.time) != dated(new.time):
         raise InputError(f"{new.name}: the times of the new rows are in another unit than the model's")
     if columns.min_rating is not None and new.rating is None:
         raise InputError(f"{new.name}: give each new row a rating, in the column {columns.rating!r}")
@@ -176,7 +176,7 @@ def _without(
         stay = np.array([str(name) in left for name in ids])
         index.append(((np.cumsum(stay) - 1)[pairs].astype(np.int32), ids[stay]))
     (users, user_ids), (items, item_ids) = index
-    columns_of = {
+    columns_of: dict[str, Any] = {
         name: None if values is None else values[keep]
         for name, values in (("time", excluded.time), ("weight", excluded.weight))
     }
@@ -200,5 +200,5 @@ def _removed(data: Interactions, remove: Any, columns: Columns) -> NDArray[np.bo
             keys[name] = np.array([str(one) for one in ids], dtype=object)[index]
     if not keys:
         raise InputError(f"remove needs a column {columns.user!r}, or {columns.item!r}, or both")
-    rows = set(zip(*(map(str, frames.column(table, name)) for name in keys), strict=True))
-    return np.array([pair in rows for pair in zip(*keys.values(), strict=True)], dtype=bool)
+    removed = set(zip(*(map(str, frames.column(table, name)) for name in keys), strict=True))
+    return np.array([pair in removed for pair in zip(*keys.values(), strict=True)], dtype=np.bool_)

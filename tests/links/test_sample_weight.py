@@ -22,7 +22,7 @@ from tests.reference import links as reference
 from tests.reference.fm import LOSSES
 
 FEW = dict(n_components=2, max_iter=4, tol=0.0)
-QUICK = [FactorizedBilinear(**FEW), PairSVM(tol=1e-12)]
+QUICK = [FactorizedBilinear(beta=0.01, **FEW), PairSVM(tol=1e-12)]
 SLOWER = [
     LowRankBilinear(**FEW), PairNet(degree=3, similarity=True, loss="squared_hinge", **FEW),
     PairNet(degree=4, **FEW), PairFactorizationMachine(degree=3, penalty="ti", gamma=1e-3, **FEW),

@@ -293,7 +293,7 @@ MUTANTS = [
         "data/interactions.py",
         "keep = np.sort(last)",
         "keep = np.sort(np.unique(key, return_index=True)[1])",
-        ("tests/data/test_readers.py::test_duplicates_are_merged_by_the_latest_and_counted",),
+        ("tests/data/test_interactions.py::test_the_latest_of_a_repeated_pair_is_kept_by_datetime_too",),
     ),
     Mutant(
         "MSDw's exponents are exchanged",
