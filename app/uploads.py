@@ -40,7 +40,6 @@ TYPES = [
     "xlsx",
 ]
 ENDINGS = (".csv.gz", ".tsv.gz", *(f".{kind}" for kind in TYPES), ".arff")
-ROLES = ("user", "item", "title", "rating", "time", "weight")
 PAGE = re.compile(rb"^\s*(<!doctype html|<html|<head)", re.IGNORECASE)
 
 

@@ -7,9 +7,11 @@ import struct
 from pathlib import Path
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 
-from recsys import list_rankers, load_ranker
+from recsys import ModelFileError, list_rankers, load_ranker
+from recsys.rankers import load_package
 
 DTYPES = {"float32": "F32", "float64": "F64", "int32": "I32", "int64": "I64", "uint8": "U8"}
 
@@ -46,6 +48,33 @@ def test_a_ranker_written_by_hand_loads(tmp_path):
     row = sp.csr_matrix([[1, 0, 0]])
     assert ranker.name == "ease" and ranker.regularization == 10.0
     assert ranker.scores(0, row).tolist() == [[0, 2, 1]]
+
+
+def test_a_sparse_one_with_its_catalogue_loads(tmp_path):
+    tables = {
+        "user_ids": ["u", "v"],
+        "item_ids": ["a", "b", "c"],
+        "titles": ["A", "B", "C"],
+        "item_features": None,
+        "user_features": None,
+        "columns": None,
+    }
+    written = manifest("msdw")
+    written["state"]["weights_.shape"] = [3, 3]
+    arrays = {
+        "weights_.data": np.array([2.0, 1.0], np.float32), "weights_.indices": np.array([1, 2], np.int32),
+        "weights_.indptr": np.array([0, 2, 2, 2], np.int32), "popularity_": np.ones(3, np.float32),
+        "package.json": np.frombuffer(json.dumps(tables).encode(), dtype=np.uint8), "history.data": np.ones(1, np.float32),
+        "history.indices": np.array([0], np.int32), "history.indptr": np.array([0, 1, 1], np.int32),
+    }  # fmt: skip
+    by_hand(tmp_path / "m", written, arrays)
+    package = load_package(tmp_path / "m")
+    users, rows = package.rows(["u"])
+    assert package.ranker.recommend(users, rows, N=1).ids.tolist() == [[1]]
+    arrays["history.indptr"][1] = 9
+    by_hand(tmp_path / "m", written, arrays)
+    with pytest.raises(ModelFileError):
+        load_package(tmp_path / "m")
 
 
 def test_every_ranker_is_in_the_table():

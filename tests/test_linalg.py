@@ -203,3 +203,22 @@ def test_callers_go_on_where_the_usual_routine_does_not_converge(name, monkeypat
 def test_values_beyond_all_numbers_are_an_error_with_advice():
     with np.errstate(all="ignore"), pytest.raises((FitError, InputError), match="scale"):
         SparseLowRankQuadratic(max_iter=5).fit(1e200 * RNG.normal(size=(20, 4)), RNG.normal(size=20))
+
+
+def test_every_decomposition_of_the_package_goes_through_one_module():
+    """What LAPACK may refuse is called in `utils.linalg`, or where its refusal is dealt with."""
+    import re
+    from pathlib import Path
+
+    import recsys
+
+    wanted = re.compile(
+        r"(?:linalg|lapack|extmath)\.\w*(?:svd|eig\w*|solve|lstsq|inv|potr\w*|cholesky)\b|linalg\.norm\([^)]*, 2\)"
+        r"|\b(?:randomized_svd|cho_factor|cho_solve|eigh_tridiagonal|eigsh|svds|spsolve|splu)\("
+    )
+    # Their own errors: advice to raise the regularization or to fit again (ease, sequences), conjugate
+    # gradients, a ridge that keeps each matrix definite (factors), Lanczos on scaled counts (msdw).
+    known = {"linalg.py", "ease.py", "sequences.py", "pair_newton.py", "factors.py", "msdw.py"}
+    root = Path(recsys.__file__).parent
+    found = {path.name for path in root.rglob("*.py") if wanted.search(path.read_text(encoding="utf-8"))}
+    assert found <= known, found - known

@@ -129,11 +129,6 @@ class Columns:
     day_first: bool | None = None  # how dates such as 01/02/2020 were read
     duplicates: str | None = None  # what became of repeated pairs: "sum", "count" or "last"
 
-    def among(self, names: Sequence[str]) -> dict[str, str | None]:
-        """Return the names of the columns of users, items, ratings and times, None for absent ones."""
-        roles = ("user", "item", "rating", "time")
-        return {role: found if (found := getattr(self, role)) in names else None for role in roles}
-
 
 def plain_name(name: object) -> str:
     """Return a name in lower case without accents, blanks and marks.

@@ -19,15 +19,6 @@ class PowerLaw(NamedTuple):
     r_squared: float
 
 
-class Kept(NamedTuple):
-    """The sizes left where only ratings of at least `least` count."""
-
-    least: float
-    rows: int
-    users: int
-    items: int
-
-
 class Profile(NamedTuple):
     """Densities and tails of a user × item matrix."""
 
@@ -84,24 +75,3 @@ def power_law(counts: ArrayLike) -> PowerLaw:
     return PowerLaw(
         float(-slope), float(np.exp(intercept)), float(1 - left / total) if total > 0 else 1.0
     )
-
-
-def kept_at_least(
-    users: NDArray[np.int32], items: NDArray[np.int32], rating: NDArray[np.float64], least: ArrayLike
-) -> list[Kept]:
-    """Return how many pairs, users and items remain for each lowest rating that counts.
-
-    >>> kept_at_least(np.array([0, 0, 1]), np.array([0, 1, 1]), np.array([5.0, 3.0, 4.0]), [3, 4, 5])[1]
-    Kept(least=4.0, rows=2, users=2, items=2)
-    """
-    best = []
-    for of in (users, items):
-        top = np.full(int(of.max()) + 1 if len(of) else 0, -np.inf)
-        np.maximum.at(top, of, rating)
-        best.append(np.sort(top[np.isfinite(top)]))
-    every = np.sort(rating)
-    out = []
-    for bound in np.asarray(least, dtype=np.float64):
-        counts = (len(v) - int(np.searchsorted(v, bound, side="left")) for v in (every, *best))
-        out.append(Kept(float(bound), *counts))
-    return out

@@ -56,15 +56,6 @@ def read_rows(path: str | Path) -> tuple[list[str], list[list[str]]]:
     return _read_arff(path) if path.suffix == ".arff" else _read_delimited(path)
 
 
-def missing_cells(rows: Sequence[Sequence[str]]) -> list[int]:
-    """Return how many cells of each column are missing.
-
-    >>> missing_cells([["a", "?"], ["", "x"], ["b", ""]])
-    [1, 2]
-    """
-    return [sum(cell in MISSING for cell in column) for column in zip(*rows, strict=True)]
-
-
 def encode(
     names: list[str], rows: list[list[str]], target: str | None, positive: str | Sequence[str] | None,
     source: str,
@@ -176,21 +167,6 @@ def table(name: str, *files: str, generated: bool = False) -> Callable[..., Call
 def list_tables() -> list[str]:
     """Return the names that `load_table` takes."""
     return TABLES.names()
-
-
-def generated_tables() -> list[str]:
-    """Return those that need no file.
-
-    >>> "monks-1" in generated_tables()
-    True
-    """
-    return [name for name in TABLES.names() if TABLES.get(name).generated]
-
-
-def tables_in(folder: str | Path) -> list[str]:
-    """Return the tables whose file is in a folder of the official ones; generated ones left out."""
-    here = Path(folder)
-    return [name for name in TABLES.names() if any((here / f).is_file() for f in TABLES.get(name).files)]
 
 
 def load_table(name: str, folder: str | Path | None = None) -> OneHot:

@@ -53,10 +53,6 @@ class Rule:
             out |= np.asarray(rows[:, list(clause)].sum(axis=1)).ravel() == len(clause)
         return out
 
-    def implies(self, other: Rule) -> bool:
-        """Return whether the other rule is true wherever this one is."""
-        return all(any(set(b) <= set(a) for b in other.clauses) for a in self.clauses)
-
     def __str__(self) -> str:
         if not self.clauses:
             return "never"

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from recsys.data import Interactions
 from recsys.data.columns import Columns
 from recsys.data.interactions import unknown_ids
-from recsys.data.side_information import SideInformation, described, start_of
+from recsys.data.side_information import SideInformation, start_of
 from recsys.errors import CapabilityError, InputError, ModelFileError
 from recsys.rankers.base import Ranker
 from recsys.rankers.files import read_ranker
@@ -40,7 +40,7 @@ class Profile:
 
     Examples
     --------
-    >>> profile = Profile.in_order([4, 1], 6)
+    >>> profile = Profile.at_times([4, 1], [1.0, 2.0], 6)
     >>> profile.userid, profile.items.tolist(), profile.fold_in
     (0, [1, 4], True)
     >>> profile.times.toarray()
@@ -51,11 +51,6 @@ class Profile:
     row: sp.csr_matrix  # the liked items, (1, items)
     unknown: tuple[str, ...] = ()  # ids of items that the catalog does not have
     when: NDArray[np.float64] | None = None  # times, aligned with row.indices; 0 is unknown, and oldest
-
-    @classmethod
-    def in_order(cls, items: Sequence[int], n_items: int, unknown: tuple[str, ...] = ()) -> Self:
-        """Return the profile of a new user who liked these items, the oldest interaction first."""
-        return cls.at_times(items, np.arange(1.0, len(items) + 1), n_items, unknown)
 
     @classmethod
     def at_times(
@@ -190,21 +185,6 @@ class ModelPackage:
     def item_users(self) -> sp.csc_matrix:
         """Who liked each item: `user_items` by column."""
         return self.user_items.tocsc()
-
-    @cached_property
-    def feature_names(self) -> dict[str, tuple[str, ...]]:
-        """Names of the features that the ranker was fitted with: `item_features` and `user_features`."""
-        out: dict[str, tuple[str, ...]] = {}
-        for key in FEATURES:
-            given = getattr(self.ranker, f"{key}_", None)
-            if given is None:
-                continue
-            table = described(getattr(self, key))
-            known = () if table is None else table.names
-            fits = len(known) == given.shape[1]
-            names = known if fits else [f"{key[:4]} feature {k}" for k in range(given.shape[1])]
-            out[key] = tuple(names)
-        return out
 
     def rows(self, users: Sequence[str | int]) -> tuple[NDArray[np.int64], sp.csr_matrix]:
         """Return indices and histories of users by id; an unknown id is named."""
@@ -407,7 +387,7 @@ def load_package(
         ranker, user_ids, item_ids, titles, history,
         None if when is None else entries_of(history, when),
         columns=None if tables["columns"] is None else Columns(**tables["columns"]),
-        start=tables["start"], excluded=excluded, **features,
+        start=tables.get("start"), excluded=excluded, **features,
     )  # fmt: skip
 
 

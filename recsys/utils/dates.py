@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from recsys.errors import InputError
 
@@ -88,15 +88,6 @@ def dated(times: ArrayLike) -> bool:
     values = np.asarray(times, dtype=np.float64)
     known = values[values > 0]
     return bool(len(known)) and bool(known.min() >= FIRST and known.max() < LAST)
-
-
-def day_of(seconds: ArrayLike) -> NDArray[np.int64]:
-    """Return the number of the calendar day, from 1970 in UTC.
-
-    >>> day_of([86_399.0, 86_400.0])
-    array([0, 1])
-    """
-    return np.floor_divide(np.asarray(seconds, dtype=np.float64), DAY).astype(np.int64)
 
 
 def date_text(seconds: float) -> str:

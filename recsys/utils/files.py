@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
-from typing import Any
 
 from recsys.errors import InputError
 
@@ -25,19 +24,6 @@ def shown(path: str | os.PathLike[str]) -> str:
     """Return a path for a message, the middle of a long one left out."""
     text = os.fspath(path)
     return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN // 2]}…{text[-MOST_SHOWN // 2 :]}"
-
-
-def is_folder(path: Any) -> bool:
-    """Return whether a path names a folder: it ends in a slash, or a folder is there.
-
-    >>> is_folder("top/"), is_folder("top.parquet"), is_folder(".")
-    (True, False, True)
-    """
-    if not isinstance(path, (str, os.PathLike)):
-        return False
-    text = os.fspath(path)
-    ends = (os.sep, os.altsep or os.sep)
-    return isinstance(text, str) and (text.endswith(ends) or ("\0" not in text and os.path.isdir(text)))
 
 
 def check_file(path: Path) -> int:

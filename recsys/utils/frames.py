@@ -46,11 +46,6 @@ def column(table: nw.DataFrame[Any], name: str) -> pd.Series:
     return found.reset_index(drop=True)
 
 
-def pandas_of(table: nw.DataFrame[Any], names: Sequence[str]) -> pd.DataFrame:
-    """Return some columns as a pandas frame."""
-    return pd.DataFrame({name: column(table, name) for name in names})
-
-
 def make(
     columns: Mapping[str, Sequence[Any]],
     kind: str = "pandas",

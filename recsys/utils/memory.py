@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any
-
 from recsys.errors import InputError
 
 UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
@@ -54,17 +51,3 @@ def check_fits(entries: float, what: str, remedy: str) -> None:
     need, free = 8.0 * entries, free_memory()
     if need > free:
         raise InputError(f"{what} need {size_text(need)} and {size_text(free)} are free: {remedy}")
-
-
-def parse_memory(given: Any) -> int | None:
-    """Return a budget in bytes of "4GB", "500 MB" or a number of bytes; None stays None."""
-    if given is None:
-        return None
-    if isinstance(given, int) and not isinstance(given, bool) and given > 0:
-        return given
-    text = "" if isinstance(given, int) else str(given).lower()
-    found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]?b?)\s*", text)
-    if found is None:
-        raise InputError(f"memory must be a size such as 4GB or 500MB, not {given!r}")
-    unit = found.group(2) if found.group(2) in UNITS else found.group(2) + "b"
-    return max(1, int(float(found.group(1)) * UNITS.get(unit, 1)))

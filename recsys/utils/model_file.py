@@ -159,13 +159,6 @@ def read(
     return manifest, arrays
 
 
-@refuses
-def checksum(path: Target) -> str:
-    """Return the checksum that a file names; whether it fits the content, `read` tells."""
-    with _opened(path) as (path, file):
-        return str(_head(path, file)[0].get("sha256"))
-
-
 @contextlib.contextmanager
 def _opened(given: Target) -> Iterator[tuple[Any, Any]]:
     """Yield a path or an open file, and the file to read."""
@@ -177,26 +170,6 @@ def _opened(given: Target) -> Iterator[tuple[Any, Any]]:
             yield path, file
     except OSError as error:
         raise ModelFileError(f"{name_of(path)} cannot be read: {error.strerror or error}") from error
-
-
-def head_of(save: Callable[[Any], None]) -> dict[str, Any]:
-    """Return the manifest of a file that is not kept: `save` writes it to what looks at its head."""
-    head = _Head()
-    save(head)
-    length = struct.unpack("<Q", head.kept[:8])[0]
-    found: dict[str, Any] = json.loads(json.loads(head.kept[8 : 8 + length])["__metadata__"]["recsys"])
-    return found
-
-
-class _Head:
-    """A buffer that takes any number of bytes and keeps the first ones."""
-
-    def __init__(self) -> None:
-        self.kept = b""
-
-    def write(self, data: Any) -> int:
-        self.kept += bytes(data[: max(0, 8 + MAX_HEADER - len(self.kept))])
-        return len(data)
 
 
 def _head(path: Any, file: Any) -> tuple[dict[str, Any], dict[str, Any], int]:

@@ -21,16 +21,6 @@ def newer(indptr: NDArray[np.integer], times: NDArray[np.float64]) -> NDArray[np
     return out
 
 
-def elapsed(indptr: NDArray[np.integer], times: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return by how much the newest interaction of its row is newer than each, in the times' unit."""
-    lengths = np.diff(indptr)
-    filled = np.asarray(indptr[:-1])[lengths > 0]
-    newest = np.zeros(len(lengths))
-    if len(filled):
-        newest[lengths > 0] = np.maximum.reduceat(times, filled)
-    return np.asarray(np.repeat(newest, lengths) - times, dtype=np.float64)
-
-
 def recency_weights(
     rows: sp.csr_matrix, times: NDArray[np.float64] | None, recency: float
 ) -> NDArray[np.float64]:

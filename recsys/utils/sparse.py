@@ -44,20 +44,6 @@ def masked(X: sp.csr_matrix, mask: NDArray[np.bool_]) -> sp.csr_matrix:
     return sp.csr_matrix((X.data[mask], X.indices[mask], indptr), X.shape)
 
 
-def enlarged(X: sp.csr_matrix, shape: tuple[int, int]) -> sp.csr_matrix:
-    """Return a matrix with empty rows and columns behind its own; the entries are shared, not copied.
-
-    Examples
-    --------
-    >>> import scipy.sparse as sp
-    >>> enlarged(sp.csr_matrix([[1, 3]]), (2, 3)).toarray()
-    array([[1, 3, 0],
-           [0, 0, 0]])
-    """
-    indptr = np.pad(X.indptr, (0, shape[0] - X.shape[0]), "edge")
-    return sp.csr_matrix((X.data, X.indices, indptr), shape)
-
-
 def row_of(items: ArrayLike, n_items: int) -> sp.csr_matrix:
     """Return one row with some items, (1, n_items) float32; repeated items count once.
 
@@ -93,20 +79,6 @@ def random_halves(X: sp.csr_matrix, rng: np.random.Generator) -> NDArray[np.bool
     place = np.empty(X.nnz, dtype=np.int64)
     place[order] = np.arange(X.nnz) - np.repeat(X.indptr[:-1], lengths)
     return place < (lengths[owner] + 1) // 2
-
-
-def with_rows(X: sp.csr_matrix, numbers: NDArray[np.integer], rows: sp.csr_matrix) -> sp.csr_matrix:
-    """Return a copy of X with some of its rows, none twice, replaced; stored zeros stay stored.
-
-    >>> import scipy.sparse as sp
-    >>> X, row = sp.csr_matrix([[1, 0], [2, 3]]), sp.csr_matrix([[0, 5]])
-    >>> with_rows(X, np.array([0]), row).toarray()
-    array([[0, 5],
-           [2, 3]])
-    """
-    places = np.arange(X.shape[0])
-    places[numbers] = X.shape[0] + np.arange(len(numbers))
-    return sp.csr_matrix(sp.vstack([X, rows], format="csr")[places])
 
 
 def row_votes(rows: sp.csr_matrix, votes: float) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recsys import InputError
-from recsys.utils.dates import date_text, dated, day_of, iso_seconds, moment, number_of
+from recsys.utils.dates import date_text, dated, iso_seconds, moment, number_of
 
 AWARE = st.datetimes(
     datetime(1970, 1, 2), datetime(2200, 1, 1),
@@ -28,7 +28,6 @@ def test_iso_text_is_the_seconds_that_have_passed(when):
 @given(st.integers(0, 4_000_000_000))
 def test_days_and_dates_are_the_calendars(seconds):
     there = datetime.fromtimestamp(seconds, UTC)
-    assert day_of(float(seconds)) == (there.date() - datetime(1970, 1, 1).date()).days
     text = date_text(float(seconds))
     assert text[:10] == there.date().isoformat()
     assert text[10:] == ("" if there.time() == there.min.time() else f" {there:%H:%M}")

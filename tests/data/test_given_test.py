@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from recsys import InputError, evaluate
 from recsys.data import PROTOCOLS, Interactions, find_protocol, split
-from recsys.data.events import Event, fold, with_events
 from recsys.data.splits import protocol_for
 
 PAIRS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 9)), min_size=1, max_size=40, unique=True)
@@ -128,7 +127,6 @@ def test_what_is_held_out_follows_its_pairs_and_nothing_else():
     data = named([(0, 0), (0, 1), (1, 0), (1, 1)], rating=[1, 5, 5, 5])
     found = data.with_test(named([(1, 1), (0, 0)]))
     assert pairs(found.rated(5), True) == {("1", "1")}
-    assert with_events(found, fold([Event("0", "9", 1.0)])).held_out is None
     with pytest.raises(InputError, match=r"held_out has shape \(2,\) for 4 pairs"):
         replace(data, held_out=np.ones(2, dtype=bool))
 

@@ -26,19 +26,6 @@ def test_the_power_law_is_weighted_least_squares(counts):
         assert law.r_squared == pytest.approx(explained, rel=1e-7, abs=1e-9)
 
 
-def test_what_remains_at_each_threshold_is_counted_one_by_one():
-    from recsys.data.statistics import kept_at_least
-
-    rng = np.random.default_rng(3)
-    users, items = rng.integers(0, 12, 60), rng.integers(3, 15, 60)
-    rating = rng.choice([0.5, 1, 2, 3.5, 5], 60)
-    least = [0, 0.5, 1, 2, 3, 3.5, 5, 6]
-    for bound, kept in zip(least, kept_at_least(users, items, rating, least), strict=True):
-        rows = [(u, i) for u, i, r in zip(users, items, rating, strict=True) if r >= bound]
-        counts = len(rows), len({u for u, _ in rows}), len({i for _, i in rows})
-        assert kept == (bound, *counts)
-
-
 @pytest.mark.parametrize("ones", range(1, 6))
 def test_the_density_of_a_kernel_is_the_mean_over_all_matrices(ones):
     """Of matrices whose entries are 1 independently, with the probability that is this one's density (10.6, 10.7)."""

@@ -165,27 +165,8 @@ def test_artificial_tables_follow_their_formula():
     np.testing.assert_array_equal(again[0].X, table.X)
 
 
-def test_tables_in_a_folder_are_those_whose_file_is_there(tmp_path):
-    from recsys.datasets.categorical import generated_tables, tables_in
-
-    assert tables_in(tmp_path) == []
-    for name in ("vote.arff", "kr-vs-kp.arff", "monks-1.train"):
-        (tmp_path / name).write_text("x")
-    assert tables_in(tmp_path) == ["house-votes", "kr-vs-kp"]
-    assert not set(tables_in(tmp_path)) & set(generated_tables())
-
-
 def test_every_table_that_is_not_generated_names_its_file():
     from recsys.datasets.categorical import TABLES
 
     for name in TABLES:
         assert bool(TABLES.get(name).files) != TABLES.get(name).generated
-
-
-def test_missing_cells_are_counted_by_column(tmp_path):
-    from recsys.datasets.categorical import missing_cells, read_rows
-
-    path = tmp_path / "t.csv"
-    path.write_text("a,b,class\nx,?,p\n,y,p\nx,?,q\n")
-    names, rows = read_rows(path)
-    assert dict(zip(names, missing_cells(rows), strict=True)) == {"a": 1, "b": 2, "class": 0}

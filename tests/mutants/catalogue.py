@@ -464,13 +464,6 @@ MUTANTS = [
         ("tests/rankers/test_prepare.py", "-k", "auto_hides"),
     ),
     Mutant(
-        "a rating at the threshold does not count",
-        "data/statistics.py",
-        'np.searchsorted(v, bound, side="left")',
-        'np.searchsorted(v, bound, side="right")',
-        ("tests/data/test_statistics.py", "-k", "threshold"),
-    ),
-    Mutant(
         "a product of three features counted whole for each of its pairs",
         "links/pairwise.py",
         "weights * c[t] / (t * (m - t))",

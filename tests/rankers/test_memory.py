@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from recsys import InputError, make_ranker
-from recsys.utils.memory import check_fits, check_memory, parse_memory, size_text
+from recsys.utils.memory import check_fits, check_memory, size_text
 
 pytestmark = pytest.mark.thorough
 
@@ -23,8 +23,6 @@ def data(seed, users=12, items=9, density=0.25):
 )  # fmt: skip
 def test_sizes_are_written_in_the_unit_that_fits(size, text):
     assert size_text(size) == text
-    if size >= 1:
-        assert abs(parse_memory(text.removesuffix("bytes")) - size) <= 0.05 * size
 
 
 def test_what_does_not_fit_says_the_budget_or_what_is_free_and_what_to_do(monkeypatch):
@@ -38,20 +36,6 @@ def test_what_does_not_fit_says_the_budget_or_what_is_free_and_what_to_do(monkey
         check_memory(2500, "this")
     with pytest.raises(InputError, match=r"^these need 2\.4 KB and 2\.0 KB are free: less$"):
         check_fits(300.0, "these", "less")
-
-
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [("4GB", 4 * 10**9), ("500 mb", 5 * 10**8), (7, 7), (None, None), ("1.5g", 1_500_000_000)],
-)
-def test_memory_is_read(text, size):
-    assert parse_memory(text) == size
-
-
-@pytest.mark.parametrize("bad", ["lots", "4XB", -1, 0, True, "GB"])
-def test_bad_memory_is_refused(bad):
-    with pytest.raises(InputError, match="memory must be a size"):
-        parse_memory(bad)
 
 
 def test_msdw_is_the_same_sparse_and_dense(monkeypatch, tmp_path):

@@ -121,7 +121,7 @@ def test_a_history_is_for_a_ranker_that_folds_in():
 
 
 def test_profiles_of_items():
-    profile = Profile.in_order([3, 0], 5)
+    profile = Profile.at_times([3, 0], [1.0, 2.0], 5)
     assert profile.items.tolist() == [0, 3] and profile.when.tolist() == [2.0, 1.0]
     with pytest.raises(InputError, match="in the history twice"):
-        Profile.in_order([3, 3], 5)
+        Profile.at_times([3, 3], [1.0, 2.0], 5)

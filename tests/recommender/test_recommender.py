@@ -47,7 +47,8 @@ def model():
 
 
 def as_pandas(table):
-    return frames.pandas_of(frames.wrapped("it", table), list(frames.wrapped("it", table).columns))
+    table = frames.wrapped("it", table)
+    return pd.DataFrame({name: frames.column(table, name) for name in table.columns})
 
 
 @pytest.mark.parametrize("spec", ["ease", "cf-komd:kernel=mc,degree=2", "popularity", "als", "slist"])
