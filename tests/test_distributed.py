@@ -107,6 +107,21 @@ def test_a_model_of_a_stream_is_a_model(client, folder, tmp_path):
     assert len(recsys.load(tmp_path / "model.recsys").recommend_history([3, 5], n=4)) == 4
 
 
+def test_a_model_without_users_is_served_and_refuses_what_needs_them(client, folder, tmp_path):
+    testclient = pytest.importorskip("fastapi.testclient")
+    from recsys.service import create_app
+
+    fit_counts(folder, "msdw", **COLUMNS).save(tmp_path / "model.recsys")
+    model = recsys.load(tmp_path / "model.recsys")
+    with pytest.raises(InputError, match="the model names none"):
+        model.recommend(3)
+    with pytest.raises(CapabilityError, match="keeps no interactions"):
+        model.update(add=pd.DataFrame({"user": [1], "item": [3]}))
+    with testclient.TestClient(create_app(tmp_path / "model.recsys")) as served:
+        assert len(served.post("/recommend", json={"history": ["3"], "n": 4}).json()["items"]) == 4
+        assert served.post("/recommend", json={"user": "3"}).status_code == 404
+
+
 @pytest.mark.parametrize(
     "error, model, options",
     [

@@ -632,7 +632,8 @@ def unknown_ids(what: str, known: NDArray[np.object_], absent: Sequence[Any]) ->
     """Return the error for ids that there are not; it names the first of them."""
     more = f" and {len(absent) - 5} more" if len(absent) > 5 else ""
     shown = ", ".join(repr(name[:60] if isinstance(name, str) else name)[:80] for name in absent[:5])
-    return InputError(f"unknown {what} id {shown}{more}; there are {len(known):,}, such as {known[0]!r}")
+    such = f"there are {len(known):,}, such as {known[0]!r}" if len(known) else "the model names none"
+    return InputError(f"unknown {what} id {shown}{more}; {such}")
 
 
 def _vector(name: str, what: str, given: Any) -> Any:

@@ -387,7 +387,7 @@ def load_package(
         ranker, user_ids, item_ids, titles, history,
         None if when is None else entries_of(history, when),
         columns=None if tables["columns"] is None else Columns(**tables["columns"]),
-        start=tables.get("start"), excluded=excluded, **features,
+        start=tables.get("start", 0.0), excluded=excluded, **features,
     )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from recsys import errors
 from recsys.data import Interactions
 from recsys.data.columns import Columns
-from recsys.errors import InputError, counted
+from recsys.errors import CapabilityError, InputError, counted
 from recsys.explain import Attributes, item_attributes
 from recsys.rankers import ModelPackage, Ranker, fit_package, load_package
 from recsys.rankers.package import Profile, fit_notes
@@ -448,6 +448,10 @@ class Recommender:
         show_progress : bool
         """
         state = self._state
+        if not len(state.package.user_ids):
+            raise CapabilityError(
+                "this model was fitted on counts and keeps no interactions: fit it again"
+            )
         data = updated(state.package, add, remove, items)
         ranker = copy.deepcopy(state.package.ranker)
         if ranker.name == "auto":

@@ -247,7 +247,11 @@ def _add_routes(app: FastAPI, models: ModelStore, metrics: Metrics, plain: Line,
         return slow if body.slow else plain
 
     def get(path: str, model: Any = None) -> Callable[..., Any]:
-        return app.api_route(path, methods=["GET", "HEAD"], response_model=model)
+        def add(handler: Any) -> Any:
+            app.head(path, include_in_schema=False)(handler)
+            return app.get(path, response_model=model)(handler)
+
+        return add
 
     @get("/health", schemas.HealthResponse)
     async def health() -> dict[str, Any]:

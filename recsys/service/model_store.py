@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import logging
 import threading
 import time
 from dataclasses import dataclass, field
@@ -62,7 +63,11 @@ def load(path: str | Path, mapped: bool = False) -> ServedModel:
     path = Path(path)
     state = FileState.of(path)  # before the file is read: if it is replaced meanwhile, it is read again
     package = load_package(path, mapped=mapped)
-    ranker, profile = package.ranker, package.profile(user=str(package.user_ids[0]))
+    ranker = package.ranker
+    if len(package.user_ids):
+        profile = package.profile(user=str(package.user_ids[0]))
+    else:
+        profile = package.profile(history=[str(package.item_ids[0])])
     with compiled_at_once():
         scores = ranker.recommend(profile.userid, profile.row, N=ranker.n_items_).scores
         if not np.isfinite(scores).all():
@@ -105,6 +110,8 @@ class ModelStore:
         except Exception as error:
             kind = "" if isinstance(error, InputError) else f"{type(error).__name__}: "
             self.error = f"the new model was refused: {kind}{error}"[:300]
+            if state != self._refused[0]:
+                logging.getLogger(__name__).warning(self.error)
             self._refused = state, time.monotonic()
 
     def close(self) -> None:
