@@ -23,9 +23,13 @@ class UniformBPR:
     """
 
     def __init__(
-        self, passes: int, factors: int = 50, learning_rate: float = 0.01,
-        regularization: float = 0.0025, seed: int = 0,
-    ) -> None:  # fmt: skip
+        self,
+        passes: int,
+        factors: int = 50,
+        learning_rate: float = 0.01,
+        regularization: float = 0.0025,
+        seed: int = 0,
+    ) -> None:
         self.passes, self.factors, self.seed = passes, factors, seed
         self.step, self.shrink = learning_rate, regularization
 
@@ -41,9 +45,17 @@ class UniformBPR:
             drawn = rng.integers(0, R.nnz, R.nnz)
             others = rng.integers(0, R.shape[1], (R.nnz, TRIES))
             _pass(
-                owner[drawn], R.indices[drawn], others, R.indptr, R.indices, self.P, self.Q, self.b,
-                self.step, self.shrink,
-            )  # fmt: skip
+                owner[drawn],
+                R.indices[drawn],
+                others,
+                R.indptr,
+                R.indices,
+                self.P,
+                self.Q,
+                self.b,
+                self.step,
+                self.shrink,
+            )
         return self
 
     def scores(self, userids: Any, user_items: Any) -> np.ndarray:

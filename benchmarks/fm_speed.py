@@ -52,19 +52,37 @@ def main() -> None:
             rmse = float(np.sqrt(np.mean((model.predict(held) - truth) ** 2)))
             rows.append(
                 (
-                    degree, solver, threads, X.shape[1], X.nnz, epoch, 1e9 * epoch / X.nnz / 30, best,
-                    whole["cd", 1] / best, model.history_[-1]["objective"], rmse,
+                    degree,
+                    solver,
+                    threads,
+                    X.shape[1],
+                    X.nnz,
+                    epoch,
+                    1e9 * epoch / X.nnz / 30,
+                    best,
+                    whole["cd", 1] / best,
+                    model.history_[-1]["objective"],
+                    rmse,
                 )
-            )  # fmt: skip
+            )
             print(rows[-1], flush=True)
     write_csv(
         "fm_speed",
         (
-            "degree", "solver", "threads", "features", "nonzeros", "epoch_seconds",
-            "ns_per_nonzero_component", "fit_seconds", "times_faster_than_cd", "objective", "rmse",
+            "degree",
+            "solver",
+            "threads",
+            "features",
+            "nonzeros",
+            "epoch_seconds",
+            "ns_per_nonzero_component",
+            "fit_seconds",
+            "times_faster_than_cd",
+            "objective",
+            "rmse",
         ),
         rows,
-    )  # fmt: skip
+    )
 
 
 if __name__ == "__main__":

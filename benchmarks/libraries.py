@@ -44,10 +44,12 @@ OURS = ("ease", "cf-komd", "msdw", "auto")
 MODELS = (
     *(("recsys", name) for name in OURS),
     ("implicit", "AlternatingLeastSquares"),
-    ("LensKit", "ImplicitMFScorer"), ("LensKit", "ItemKNNScorer"),
-    ("RecTools", "EASEModel"), ("RecTools", "ImplicitItemKNNWrapperModel"),
+    ("LensKit", "ImplicitMFScorer"),
+    ("LensKit", "ItemKNNScorer"),
+    ("RecTools", "EASEModel"),
+    ("RecTools", "ImplicitItemKNNWrapperModel"),
     ("Surprise", "SVD"),
-)  # fmt: skip
+)
 COLUMNS = (
     "setting",
     "library",
@@ -204,9 +206,12 @@ def of_surprise(name: str, R: sp.csr_matrix, ratings: sp.csr_matrix, times: Any)
 
 
 LIBRARIES = {
-    "recsys": (ours, "recsys-cpu"), "implicit": (of_implicit, "implicit"), "LensKit": (of_lenskit, "lenskit"),
-    "RecTools": (of_rectools, "rectools"), "Surprise": (of_surprise, "scikit-surprise"),
-}  # fmt: skip
+    "recsys": (ours, "recsys-cpu"),
+    "implicit": (of_implicit, "implicit"),
+    "LensKit": (of_lenskit, "lenskit"),
+    "RecTools": (of_rectools, "rectools"),
+    "Surprise": (of_surprise, "scikit-surprise"),
+}
 
 
 def child(library: str, name: str, folder: Path) -> None:

@@ -33,9 +33,15 @@ from recsys.rankers.registry import ranker_of
 
 METRICS = tuple(f"{name}@{k}" for name, k in product(("hit", "ndcg"), (5, 10, 20)))
 MODELS = (
-    "auto:hide=last", "popularity", "slist", "content", "ease", "msdw:recency=1", "cf-komd:recency=1",
+    "auto:hide=last",
+    "popularity",
+    "slist",
+    "content",
+    "ease",
+    "msdw:recency=1",
+    "cf-komd:recency=1",
     "cf-komd:kernel=hp,regularization=0.3,recency=1",
-)  # fmt: skip
+)
 SETS = ("lastfm", "toys", "sports", "movielens-1m")
 COLUMNS = ("set", "model", *METRICS, "seconds", "processor seconds", "GB")
 

@@ -54,8 +54,16 @@ TOP = 20
 METRICS = (f"recall@{TOP}", f"ndcg@{TOP}")
 TABLE = ("set", "model", *METRICS, "seconds", "peak GB", "source")
 CHOSEN = ("set", "model", *(f"{metric} of the hidden fifth" for metric in METRICS), "seconds", "search")
-FIGURES = ("set", "model", *METRICS, *(f"{metric}, standard error" for metric in METRICS),
-           "fit seconds", "seconds", "peak GB", "hardware")  # fmt: skip
+FIGURES = (
+    "set",
+    "model",
+    *METRICS,
+    *(f"{metric}, standard error" for metric in METRICS),
+    "fit seconds",
+    "seconds",
+    "peak GB",
+    "hardware",
+)
 BARS = "github.com/openbenchmark/BARS, docs/Matching/leaderboard"
 ULTRA = "github.com/xue-pai/UltraGCN, README"
 NESCL = "README of NESCL's code"
@@ -115,11 +123,19 @@ class Hidden:
         ]
         width = max(scores.shape[2] for scores, _ in blocks)
         self.scores, self.hits = (
-            np.concatenate([
-                np.pad(block[k], [(0, 0)] * (block[k].ndim - 1) + [(0, width - block[k].shape[-1])],
-                       constant_values=fill) for block in blocks
-            ], axis=1 - k) for k, fill in ((0, -1e6), (1, False))
-        )  # fmt: skip
+            np.concatenate(
+                [
+                    np.pad(
+                        block[k],
+                        [(0, 0)] * (block[k].ndim - 1) + [(0, width - block[k].shape[-1])],
+                        constant_values=fill,
+                    )
+                    for block in blocks
+                ],
+                axis=1 - k,
+            )
+            for k, fill in ((0, -1e6), (1, False))
+        )
         self.relevant = np.diff(out[self.users].indptr)
         self.discounts = 1.0 / np.log2(np.arange(TOP) + 2.0)
         self.ideal = np.cumsum(self.discounts)[np.minimum(self.relevant, TOP) - 1]

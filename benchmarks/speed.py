@@ -74,9 +74,13 @@ def cvxopt_programs(ranker, R, users):
         K = ranker.gram_[np.ix_(liked, liked)].astype(np.float64)
         q = (ranker.row_sums_[liked] - K.sum(axis=1)) / (R.shape[1] - n)
         solution = solvers.qp(
-            matrix(K + ranker.regularization * np.eye(n)), matrix(-q), matrix(-np.eye(n)),
-            matrix(np.zeros(n)), matrix(np.ones((1, n))), matrix(1.0),
-        )  # fmt: skip
+            matrix(K + ranker.regularization * np.eye(n)),
+            matrix(-q),
+            matrix(-np.eye(n)),
+            matrix(np.zeros(n)),
+            matrix(np.ones((1, n))),
+            matrix(1.0),
+        )
         out.append(np.array(solution["x"]).ravel())
     return out
 

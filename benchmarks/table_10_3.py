@@ -56,14 +56,15 @@ SETTINGS = {
     "WRMF": [f"als:factors=50,alpha=2,regularization={r}" for r in (1, 10, 100, 300)],
     "BPR-MF": [f"bpr-uniform:passes={n}" for n in (10, 40, 100, 200)],
     "BPR-MF, implicit": [
-        f"bpr:factors=50,learning_rate=0.01,regularization=0.0025,iterations={n}" for n in (10, 40, 100, 200)
+        f"bpr:factors=50,learning_rate=0.01,regularization=0.0025,iterations={n}"
+        for n in (10, 40, 100, 200)
     ],
     "ECF-OMD": ["ecf-omd:regularization=0.1"],
     "HP": [f"cf-komd:kernel=hp,degree=2,unrated={u}" for u in UNRATED],
     "Tanimoto": [f"cf-komd:kernel=tanimoto,unrated={u}" for u in UNRATED],
     "mC": [f"cf-komd:kernel=mc,degree={d},unrated={u}" for d in (2, 3, 5) for u in UNRATED],
     "mD": [f"cf-komd:kernel=md,degree={d},unrated={u}" for d in DEGREES for u in UNRATED],
-}  # fmt: skip
+}
 # A million likes: fewer passes say as much (a pass is 30 of FilmTrust's), and fewer settings.
 LARGE = ("jester", "movielens-1m")
 BOUNDED = {
@@ -92,8 +93,10 @@ PRINTED = {
 # known: the file's (by number) is the nearest thing, and `orders` says how much depends on it. On MovieLens
 # 1M the order in time was chosen because it gives the printed figures, which random halves do not: `halves`.
 PROTOCOL = {
-    "movielens-1m": "half-profile-time", "jester": "half-profile-file", "ciaodvd": "half-profile-file",
-}  # fmt: skip
+    "movielens-1m": "half-profile-time",
+    "jester": "half-profile-file",
+    "ciaodvd": "half-profile-file",
+}
 SEED = 0
 BLOCK = 2000
 
@@ -117,8 +120,9 @@ def measure(spec: str, fold: Fold) -> dict[str, float]:
         auc.append(M.auc(scores, train, test))
         ndcg.append(M.ndcg(scores, train, test))
     return {
-        "auc": float(np.nanmean(np.concatenate(auc))), "ndcg@10": float(np.nanmean(np.concatenate(ndcg)))
-    }  # fmt: skip
+        "auc": float(np.nanmean(np.concatenate(auc))),
+        "ndcg@10": float(np.nanmean(np.concatenate(ndcg))),
+    }
 
 
 def inner(data: Interactions, fold: Fold) -> Interactions:
@@ -127,9 +131,11 @@ def inner(data: Interactions, fold: Fold) -> Interactions:
     seen = fold.train.tocoo()
     keep = np.isin(key, seen.row.astype(np.int64) * data.n_items + seen.col)
     return Interactions.from_ids(
-        data.user_ids[data.users[keep]], data.item_ids[data.items[keep]],
-        time=None if data.time is None else data.time[keep], name=data.name,
-    )  # fmt: skip
+        data.user_ids[data.users[keep]],
+        data.item_ids[data.items[keep]],
+        time=None if data.time is None else data.time[keep],
+        name=data.name,
+    )
 
 
 def validation(data: Interactions, protocol: str, fold: Fold) -> Fold:
@@ -149,9 +155,14 @@ def path(name: str, method: str) -> Path:
 def run(data: Interactions, protocol: str, method: str, specs: list[str], again: bool = False) -> dict:
     """Measure one method on one dataset, going on with what its file holds."""
     head = {
-        "dataset": data.name, "method": method, "users": data.n_users, "items": data.n_items,
-        "interactions": len(data.users), "protocol": protocol, "seed": SEED,
-    }  # fmt: skip
+        "dataset": data.name,
+        "method": method,
+        "users": data.n_users,
+        "items": data.n_items,
+        "interactions": len(data.users),
+        "protocol": protocol,
+        "seed": SEED,
+    }
     file = path(data.name, method)
     cell = head | {"seconds": 0.0, "validated": {}, "tested": {}}
     if file.exists() and not again:
@@ -193,11 +204,14 @@ def summary(cell: dict[str, Any], specs: list[str]) -> dict[str, Any] | None:
     mean = {spec: float(np.mean([tested[f][spec]["auc"] for f in folds])) for spec in specs}
     best = max(specs, key=lambda spec: mean[spec])
     return {
-        "chosen": Counter(chosen).most_common(), "auc": float(np.mean([h["auc"] for h in honest])),
+        "chosen": Counter(chosen).most_common(),
+        "auc": float(np.mean([h["auc"] for h in honest])),
         "std": float(np.std([h["auc"] for h in honest], ddof=1)),
-        "ndcg": float(np.mean([h["ndcg@10"] for h in honest])), "best": best, "best_auc": mean[best],
+        "ndcg": float(np.mean([h["ndcg@10"] for h in honest])),
+        "best": best,
+        "best_auc": mean[best],
         "best_std": float(np.std([tested[f][best]["auc"] for f in folds], ddof=1)),
-    }  # fmt: skip
+    }
 
 
 # ---- the report
@@ -209,14 +223,16 @@ def specs_of(name: str, method: str) -> list[str]:
 
 def markdown() -> str:
     lines = [
-        "# Table 10.3 of Polato's thesis, rerun", "",
+        "# Table 10.3 of Polato's thesis, rerun",
+        "",
         "AUC over 5 folds of users, written by `benchmarks/table_10_3.py`. *nested*: in every fold the setting "
         "is chosen inside that fold's training data (how often which: `setting`). *best*: the setting of the "
         "best mean on the test halves, as the thesis chooses; the last column is this one less the printed value. "
         "BPR-MF draws unseen items uniformly, as the thesis; implicit's draws them by popularity. Netflix: "
         "not run, it is not distributed any more. Which half of a profile trains, the thesis does not say: here the "
-        "first in the file on Jester and CiaoDVD, the older one on MovieLens 1M, else a random one.", "",
-    ]  # fmt: skip
+        "first in the file on Jester and CiaoDVD, the older one on MovieLens 1M, else a random one.",
+        "",
+    ]
     for name, printed in PRINTED.items():
         rows, size = [], ""
         for method in SETTINGS:
@@ -246,10 +262,15 @@ def markdown() -> str:
                 f"{found['best_auc']:.4f} (`{found['best'].split(':')[1]}`) | {said} | {gap} |"
             )
         lines += [
-            f"## {name}", "", size, "",
+            f"## {name}",
+            "",
+            size,
+            "",
             "| method | setting | nested AUC | nested nDCG@10 | best AUC | thesis | best − thesis |",
-            "|---|---|---|---|---|---|---|", *rows, "",
-        ]  # fmt: skip
+            "|---|---|---|---|---|---|---|",
+            *rows,
+            "",
+        ]
     return "\n".join(lines)
 
 
@@ -266,10 +287,14 @@ def degrees(method: str) -> list[tuple[Any, ...]]:
                 auc = [f["auc"] for f in found]
                 rows.append(
                     (
-                        name, given["degree"], given["unrated"], float(np.mean(auc)),
-                        float(np.std(auc, ddof=1)), float(np.mean([f["ndcg@10"] for f in found])),
+                        name,
+                        given["degree"],
+                        given["unrated"],
+                        float(np.mean(auc)),
+                        float(np.std(auc, ddof=1)),
+                        float(np.mean([f["ndcg@10"] for f in found])),
                     )
-                )  # fmt: skip
+                )
     return rows
 
 

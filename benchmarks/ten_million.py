@@ -32,9 +32,15 @@ LISTS, MANY = 1_000, 20_000
 EVALUATED = 10_000  # users
 FEW = 8_000  # most popular items: a catalogue that a dense item matrix fits
 COLUMNS = (
-    "step", "seconds", "processor_seconds", "list_seconds", "list_processor_seconds",
-    "users_per_second", "start_mb", "peak_mb",
-)  # fmt: skip
+    "step",
+    "seconds",
+    "processor_seconds",
+    "list_seconds",
+    "list_processor_seconds",
+    "users_per_second",
+    "start_mb",
+    "peak_mb",
+)
 
 
 def table(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -154,9 +160,10 @@ def listing(recommend: Callable[[np.ndarray], Any]) -> dict[str, float]:
     _, seconds, processor = timed(lambda: recommend(few))
     _, of_many, _ = timed(lambda: recommend(many))
     return {
-        "list_seconds": seconds, "list_processor_seconds": processor,
+        "list_seconds": seconds,
+        "list_processor_seconds": processor,
         "users_per_second": len(many) / of_many,
-    }  # fmt: skip
+    }
 
 
 def ranker(specification: str, items: int = ITEMS) -> Callable[[Path], dict[str, float]]:
@@ -241,8 +248,9 @@ def main(names: list[str]) -> None:
         for name in names or list(STEPS):
             done = subprocess.run(
                 [sys.executable, "-m", "benchmarks.ten_million", "--step", name, folder],
-                capture_output=True, text=True,
-            )  # fmt: skip
+                capture_output=True,
+                text=True,
+            )
             if done.returncode:
                 raise SystemExit(done.stderr[-2000:])
             found = json.loads(done.stdout.strip().split("\n")[-1])

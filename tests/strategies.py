@@ -52,6 +52,10 @@ def interactions(draw, timed=None):
         data = Interactions.from_ids(names[0][users], names[1][items], time=time)
         return replace(data, held_out=held)
     return Interactions(
-        users.astype(np.int32), items.astype(np.int32), names[0][:7], names[1], time=time,
+        users.astype(np.int32),
+        items.astype(np.int32),
+        names[0][:7],
+        names[1],
+        time=time,
         held_out=held,
-    )  # fmt: skip
+    )

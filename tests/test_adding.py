@@ -17,9 +17,13 @@ SECTIONS = {
     if "```" in body
 }
 ROWS = {  # of the table at the top
-    "A ranker": "ranker", "A kernel": "kernel", "A dataset": "dataset", "A protocol": "protocol",
-    "A page of the app": "page of the app", "A metric": "metric",
-}  # fmt: skip
+    "A ranker": "ranker",
+    "A kernel": "kernel",
+    "A dataset": "dataset",
+    "A protocol": "protocol",
+    "A page of the app": "page of the app",
+    "A metric": "metric",
+}
 
 
 def blocks(body):

@@ -37,10 +37,22 @@ def test_errors_do_not_import_scikit_learn_before_they_need_to():
 
 
 ODD = [
-    np.zeros((3, 3)), np.arange(5000.0), np.array(["a\nb"], dtype=object), pd.DataFrame({"a": range(90)}),
-    pd.Series(range(9)), sp.csr_matrix(np.eye(4)), list(range(10_000)), "a\nb\r\nc\u2028d\x0be\x85f", "x" * 10**5,
-    b"\n\x00", {"a": np.zeros((2, 2))}, (np.zeros((2, 2)),), {1, 2}, object(), np.ma.masked_array([[1], [2]]),
-]  # fmt: skip
+    np.zeros((3, 3)),
+    np.arange(5000.0),
+    np.array(["a\nb"], dtype=object),
+    pd.DataFrame({"a": range(90)}),
+    pd.Series(range(9)),
+    sp.csr_matrix(np.eye(4)),
+    list(range(10_000)),
+    "a\nb\r\nc\u2028d\x0be\x85f",
+    "x" * 10**5,
+    b"\n\x00",
+    {"a": np.zeros((2, 2))},
+    (np.zeros((2, 2)),),
+    {1, 2},
+    object(),
+    np.ma.masked_array([[1], [2]]),
+]
 CALLS = {
     "whole number": lambda given: validation.check_integer("N", given, 1),
     "number": lambda given: validation.check_real("strength", given, 0.0, 1.0),

@@ -21,9 +21,10 @@ def by_hand(path, manifest, arrays):
     for name in sorted(arrays):
         size = arrays[name].nbytes
         table[name] = {
-            "dtype": DTYPES[arrays[name].dtype.name], "shape": list(arrays[name].shape),
+            "dtype": DTYPES[arrays[name].dtype.name],
+            "shape": list(arrays[name].shape),
             "data_offsets": [at, at + size],
-        }  # fmt: skip
+        }
         at += size
     content = b"".join(arrays[name].tobytes() for name in sorted(arrays))
     text = json.dumps([manifest, table], sort_keys=True).encode()
@@ -62,11 +63,15 @@ def test_a_sparse_one_with_its_catalogue_loads(tmp_path):
     written = manifest("msdw")
     written["state"]["weights_.shape"] = [3, 3]
     arrays = {
-        "weights_.data": np.array([2.0, 1.0], np.float32), "weights_.indices": np.array([1, 2], np.int32),
-        "weights_.indptr": np.array([0, 2, 2, 2], np.int32), "popularity_": np.ones(3, np.float32),
-        "package.json": np.frombuffer(json.dumps(tables).encode(), dtype=np.uint8), "history.data": np.ones(1, np.float32),
-        "history.indices": np.array([0], np.int32), "history.indptr": np.array([0, 1, 1], np.int32),
-    }  # fmt: skip
+        "weights_.data": np.array([2.0, 1.0], np.float32),
+        "weights_.indices": np.array([1, 2], np.int32),
+        "weights_.indptr": np.array([0, 2, 2, 2], np.int32),
+        "popularity_": np.ones(3, np.float32),
+        "package.json": np.frombuffer(json.dumps(tables).encode(), dtype=np.uint8),
+        "history.data": np.ones(1, np.float32),
+        "history.indices": np.array([0], np.int32),
+        "history.indptr": np.array([0, 1, 1], np.int32),
+    }
     by_hand(tmp_path / "m", written, arrays)
     package = load_package(tmp_path / "m")
     users, rows = package.rows(["u"])

@@ -206,9 +206,12 @@ def test_an_edit_of_a_compiled_function_compiles_its_callers_again(tmp_path):
 
     def ran():
         done = subprocess.run(
-            [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True,
+            [sys.executable, "-c", program],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
             env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")},
-        )  # fmt: skip
+        )
         assert done.returncode == 0, done.stderr[-2000:]
         return done.stdout.split()
 

@@ -105,7 +105,8 @@ FAMILIES = {
     "eigenvectors": (lambda: abs(linalg.symmetric_eigen(S)[1]), [(np.linalg, "eigh")]),
     "eigenvalues": (lambda: linalg.symmetric_eigenvalues(S), [(np.linalg, "eigvalsh")]),
     "eigenvalues twice": (
-        lambda: linalg.symmetric_eigenvalues(S), [(np.linalg, "eigvalsh"), (np.linalg, "eigh")]
+        lambda: linalg.symmetric_eigenvalues(S),
+        [(np.linalg, "eigvalsh"), (np.linalg, "eigh")],
     ),
     "tridiagonal": (
         lambda: linalg.tridiagonal_eigenvalues([1.0, 2.0, 3.0], [0.1, 0.2]),
@@ -115,7 +116,7 @@ FAMILIES = {
     "positive": (lambda: linalg.solve_positive(S, B), [(scipy.linalg, "cho_factor")]),
     "symmetric": (lambda: linalg.solve_symmetric(S, B), [(np.linalg, "solve")]),
     "least squares": (lambda: linalg.least_squares(A, A @ B), [(np.linalg, "lstsq")]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -128,10 +129,17 @@ def test_another_routine_answers_as_the_first_would(family, monkeypatch):
 
 
 EVERY = [
-    (np.linalg, "eigh"), (np.linalg, "eigvalsh"), (np.linalg, "norm"), (np.linalg, "solve"),
-    (np.linalg, "lstsq"), (scipy.linalg, "eigh"), (scipy.linalg, "eigh_tridiagonal"),
-    (scipy.linalg, "cho_factor"), (scipy.linalg, "lstsq"), (sklearn.utils.extmath, "randomized_svd"),
-]  # fmt: skip
+    (np.linalg, "eigh"),
+    (np.linalg, "eigvalsh"),
+    (np.linalg, "norm"),
+    (np.linalg, "solve"),
+    (np.linalg, "lstsq"),
+    (scipy.linalg, "eigh"),
+    (scipy.linalg, "eigh_tridiagonal"),
+    (scipy.linalg, "cho_factor"),
+    (scipy.linalg, "lstsq"),
+    (sklearn.utils.extmath, "randomized_svd"),
+]
 
 
 @pytest.mark.parametrize("ask", [ask for ask, _ in FAMILIES.values()])

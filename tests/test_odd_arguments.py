@@ -13,9 +13,19 @@ DATA = recsys.load_dataset("sample")
 MODEL = recsys.Recommender("popularity").fit(DATA)
 GRAPH = graph_of(DATA).weighted()
 ODD = [
-    np.zeros((2, 2)), np.array(["u1", "u2"]), pd.DataFrame({"a": [1, 2]}), pd.Series(["u1", "x"]), pd.NA,
-    sp.eye(3, format="csr"), [[], ["a", ["b"]]], object(), 1j, np.array(2), -(2**70), float("nan"),
-]  # fmt: skip
+    np.zeros((2, 2)),
+    np.array(["u1", "u2"]),
+    pd.DataFrame({"a": [1, 2]}),
+    pd.Series(["u1", "x"]),
+    pd.NA,
+    sp.eye(3, format="csr"),
+    [[], ["a", ["b"]]],
+    object(),
+    1j,
+    np.array(2),
+    -(2**70),
+    float("nan"),
+]
 CALLS = {
     "users": MODEL.recommend,
     "items": lambda odd: MODEL.recommend("u0001", items=odd),

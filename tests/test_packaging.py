@@ -67,13 +67,19 @@ EXTRAS = {
     "benchmark": ("import cvxopt", None),
     "excel": ("import python_calamine", None),
     "plot": (
-        "import recsys; recsys.evaluate(recsys.load_dataset('sample'), 'popularity', folds=2).plot()", "matplotlib",
+        "import recsys; recsys.evaluate(recsys.load_dataset('sample'), 'popularity', folds=2).plot()",
+        "matplotlib",
     ),
     "service": ("from recsys.service import create_app; create_app('model.recsys')", None),
-    "tune": ("import recsys, recsys.tuning; recsys.tuning.tune(recsys.load_dataset('sample'), 'ease', trials=1)", "optuna"),
-}  # fmt: skip
-COMMANDS = {"app": r"recsys: app needs streamlit and altair: pip install '\S*recsys_cpu-[\d.]+-py3-none-any.whl\[app\]'",
-            "service": r"recsys: serve needs [\w, ]+: pip install '\S*recsys_cpu-[\d.]+-py3-none-any.whl\[service\]'"}  # fmt: skip
+    "tune": (
+        "import recsys, recsys.tuning; recsys.tuning.tune(recsys.load_dataset('sample'), 'ease', trials=1)",
+        "optuna",
+    ),
+}
+COMMANDS = {
+    "app": r"recsys: app needs streamlit and altair: pip install '\S*recsys_cpu-[\d.]+-py3-none-any.whl\[app\]'",
+    "service": r"recsys: serve needs [\w, ]+: pip install '\S*recsys_cpu-[\d.]+-py3-none-any.whl\[service\]'",
+}
 FRONT = """
 import recsys
 data = recsys.Interactions.from_frame("likes.csv")
@@ -134,7 +140,12 @@ def test_each_extra_alone_brings_what_it_is_for(extra, empty, tmp_path):
     }
     if extra in started:
         command, page, told = started[extra]
-        process = subprocess.Popen([str(p) for p in (programs / "python", "-c", "from recsys.cli import run; run()", *command)], cwd=folder, env=env, stdout=subprocess.DEVNULL)  # fmt: skip
+        process = subprocess.Popen(
+            [str(p) for p in (programs / "python", "-c", "from recsys.cli import run; run()", *command)],
+            cwd=folder,
+            env=env,
+            stdout=subprocess.DEVNULL,
+        )
         try:
             assert told in answers(f"http://127.0.0.1:{port}{page}", process)
         finally:

@@ -28,9 +28,13 @@ def test_steps_within_steps_add_up():
         with within("deaf", 2, 3, part=0.0):
             report("moves nothing", 1, 2)
     assert heard == [
-        ("part 0", 0, 2), ("part 0, half", 0.5, 2), ("part 1", 1, 2), ("part 1, half", 1.5, 2),
-        ("deaf", 2, 3), ("deaf, moves nothing", 2.0, 3),
-    ]  # fmt: skip
+        ("part 0", 0, 2),
+        ("part 0, half", 0.5, 2),
+        ("part 1", 1, 2),
+        ("part 1, half", 1.5, 2),
+        ("deaf", 2, 3),
+        ("deaf, moves nothing", 2.0, 3),
+    ]
 
 
 def test_nobody_hears_after_the_end_or_in_another_thread():
@@ -65,9 +69,12 @@ def test_evaluations_count_a_models_own_steps_as_part_of_it():
     told = []
     data = load_dataset("sample")
     evaluate(
-        data, [("als", make_ranker("als", iterations=2))], folds=2, metrics=("auc",),
+        data,
+        [("als", make_ranker("als", iterations=2))],
+        folds=2,
+        metrics=("auc",),
         progress=lambda text, done, total: told.append((done, total, text)),
-    )  # fmt: skip
+    )
     shares = [done for done, _, text in told if "compiling" not in text]
     assert shares == sorted(shares) and shares[-1] == 2 and {total for _, total, _ in told} == {2}
     assert any(0 < share < 1 for share in shares), "iterations are heard"

@@ -32,9 +32,13 @@ def test_validation_is_the_protocol_inside_the_first_training_rows(timed, protoc
         fold = next(split(inner, protocol, folds=asked["folds"], seed=1))
         assert fold.test.multiply(outer.test).nnz == 0
         again = evaluate(
-            training_part(timed, protocol, 1), {"m": make_ranker("ease", **params)},
-            protocol=protocol, folds=1, metrics=["ndcg@10"], seed=1,
-        )  # fmt: skip
+            training_part(timed, protocol, 1),
+            {"m": make_ranker("ease", **params)},
+            protocol=protocol,
+            folds=1,
+            metrics=["ndcg@10"],
+            seed=1,
+        )
         assert value == again.results[0].metrics["ndcg@10"].mean
     assert found.value == max(value for _, value in found.trials)
 
@@ -95,9 +99,12 @@ def test_what_times_decide_is_searched_where_there_are_some(timed, protocol, sea
 
 @pytest.mark.parametrize(
     ("model", "searched"),
-    [("ease", {"ridge_power", "dropout"}),
-     ("cf-komd:kernel=linear", set()), ("cf-komd:kernel=mc", {"degree"})],
-)  # fmt: skip
+    [
+        ("ease", {"ridge_power", "dropout"}),
+        ("cf-komd:kernel=linear", set()),
+        ("cf-komd:kernel=mc", {"degree"}),
+    ],
+)
 def test_parameters_are_searched_where_they_mean_something(timed, model, searched):
     params = tune(timed, model, 1).params
     assert {key for key in params if key in ("ridge_power", "dropout", "degree")} == searched

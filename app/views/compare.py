@@ -144,9 +144,12 @@ def show(catalog: Catalog, report: Report, settings: dict[str, Any]) -> None:
     with st.expander("The same on the command line"):
         st.code(command(catalog, settings), language=None, wrap_lines=True)
     st.download_button(
-        "Download CSV", frame.to_csv(index=False), f"comparison-{catalog.data.name}.csv", "text/csv",
+        "Download CSV",
+        frame.to_csv(index=False),
+        f"comparison-{catalog.data.name}.csv",
+        "text/csv",
         on_click="ignore",
-    )  # fmt: skip
+    )
 
 
 def difference(report: Report, metric: str, one: str, two: str) -> dict[str, Any] | None:

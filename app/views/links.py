@@ -59,9 +59,13 @@ def page() -> None:
         key = ("links", source)
         graph = result(PAGE, ("graph", *key), lambda: load_graph(source).weighted(), f"Reading {source}")
     names = ask(
-        st.multiselect, "Predictors", list(MODELS), key="predictors", default=list(MODELS)[:2],
+        st.multiselect,
+        "Predictors",
+        list(MODELS),
+        key="predictors",
+        default=list(MODELS)[:2],
         select_all=False,
-    )  # fmt: skip
+    )
     cold = ask(
         st.checkbox,
         "Measure on objects that no training link has",

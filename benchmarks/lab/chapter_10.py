@@ -38,8 +38,9 @@ def sparsity() -> None:
         rows.append((name, *ours, *PRINTED.get(name, ("", "", ""))))
         print(rows[-1], flush=True)
         for what, counts, law in (
-            ("users", found.users, found.user_law), ("items", found.items, found.item_law),
-        ):  # fmt: skip
+            ("users", found.users, found.user_law),
+            ("items", found.items, found.item_law),
+        ):
             laws.append((name, what, *map(float, law)))
             axis = figures[what][1][k]
             ranks = np.arange(1, len(counts) + 1)

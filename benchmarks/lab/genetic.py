@@ -51,10 +51,17 @@ def genetic_search(
     n = rows.shape[1]
     masks = bitsets(rows[seen])
     best, count, weight, generation = _evolve(
-        masks, weights[seen], n, max_clauses, min(max_literals, n), population, mutation,
-        generations, np.uint64(np.random.default_rng(seed).integers(1, 2**63)),
+        masks,
+        weights[seen],
+        n,
+        max_clauses,
+        min(max_literals, n),
+        population,
+        mutation,
+        generations,
+        np.uint64(np.random.default_rng(seed).integers(1, 2**63)),
         max(1, round(KEEP * population)),
-    )  # fmt: skip
+    )
     clauses = [[f for f in range(n) if (int(best[k, f // 64]) >> (f % 64)) & 1] for k in range(count)]
     limit = float(np.maximum(merged(rows, weights)[1], 0.0).sum())
     weight = float(weight)

@@ -66,9 +66,14 @@ def task(name: str, unit: bool = False) -> tuple[sp.csr_matrix, np.ndarray]:
 def estimator(solver: str, degree: int, max_iter: int, **params: Any) -> Any:
     given = {"n_components": 30, "tol": 0.0, "fit_lower": "augment"} | params
     return FactorizationMachineRegressor(
-        num_threads=1, degree=degree, fit_linear=False, solver=solver, batch_size=32, max_iter=max_iter,
+        num_threads=1,
+        degree=degree,
+        fit_linear=False,
+        solver=solver,
+        batch_size=32,
+        max_iter=max_iter,
         **given,
-    )  # fmt: skip
+    )
 
 
 def cost() -> None:
@@ -156,9 +161,11 @@ def draw(file: str) -> None:
                 and np.isfinite(float(row["objective"]))
             ]
             axis.plot(
-                [float(row["seconds"]) for row in curve], [float(row["objective"]) for row in curve],
-                marker=".", label=f"{solver} {rate}".strip(),
-            )  # fmt: skip
+                [float(row["seconds"]) for row in curve],
+                [float(row["objective"]) for row in curve],
+                marker=".",
+                label=f"{solver} {rate}".strip(),
+            )
         axis.set(title=f"m = {degree}, β = {beta:g}", xlabel="processor seconds", ylabel="objective")
         if own:
             values = [float(row["objective"]) for row in own]

@@ -49,18 +49,46 @@ from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, fill_components
 
 PRINTED = {
     "nips": {
-        "HOFM 2": 0.856, "HOFM 3": 0.875, "HOFM 4": 0.874, "HOFM 5": 0.874, "augmented 2": 0.858,
-        "augmented 3": 0.874, "augmented 4": 0.836, "augmented 5": 0.824, "simplex 2": 0.716,
-        "simplex 3": 0.777, "simplex 4": 0.758, "simplex 5": 0.722, "all-subsets": 0.730,
-        "network 2": 0.725, "network 3": 0.789, "network 4": 0.782, "network 5": 0.543, "bilinear": 0.855,
+        "HOFM 2": 0.856,
+        "HOFM 3": 0.875,
+        "HOFM 4": 0.874,
+        "HOFM 5": 0.874,
+        "augmented 2": 0.858,
+        "augmented 3": 0.874,
+        "augmented 4": 0.836,
+        "augmented 5": 0.824,
+        "simplex 2": 0.716,
+        "simplex 3": 0.777,
+        "simplex 4": 0.758,
+        "simplex 5": 0.722,
+        "all-subsets": 0.730,
+        "network 2": 0.725,
+        "network 3": 0.789,
+        "network 4": 0.782,
+        "network 5": 0.543,
+        "bilinear": 0.855,
     },
     "movielens": {
-        "HOFM 2": 0.778, "HOFM 3": 0.786, "HOFM 4": 0.786, "HOFM 5": 0.786, "augmented 2": 0.778,
-        "augmented 3": 0.787, "augmented 4": 0.779, "augmented 5": 0.621, "simplex 2": 0.701,
-        "simplex 3": 0.709, "simplex 4": 0.709, "simplex 5": 0.709, "all-subsets": 0.714,
-        "network 2": 0.761, "network 3": 0.696, "network 4": 0.708, "network 5": 0.501, "bilinear": 0.718,
+        "HOFM 2": 0.778,
+        "HOFM 3": 0.786,
+        "HOFM 4": 0.786,
+        "HOFM 5": 0.786,
+        "augmented 2": 0.778,
+        "augmented 3": 0.787,
+        "augmented 4": 0.779,
+        "augmented 5": 0.621,
+        "simplex 2": 0.701,
+        "simplex 3": 0.709,
+        "simplex 4": 0.709,
+        "simplex 5": 0.709,
+        "all-subsets": 0.714,
+        "network 2": 0.761,
+        "network 3": 0.696,
+        "network 4": 0.708,
+        "network 5": 0.501,
+        "bilinear": 0.718,
     },
-}  # fmt: skip
+}
 BETAS = tuple(10.0**k for k in range(1, -7, -1))
 SPLITS = 3
 ENDS = {"nips": (60, 5e-3), "movielens": (100, 1e-3)}  # most epochs, least progress
@@ -68,9 +96,19 @@ WORSE = 2  # values of β in a row below the best after which no smaller one is 
 LEAVE = 1e-4  # the largest β after which the search may end
 CLEAR = 0.52  # AUC from which a model has learned anything: above it the search may end
 COLUMNS = (
-    "data", "model", "printed", "auc", "std", "difference", "beta", "validation", "tried", "epochs",
-    "converged", "seconds",
-)  # fmt: skip
+    "data",
+    "model",
+    "printed",
+    "auc",
+    "std",
+    "difference",
+    "beta",
+    "validation",
+    "tried",
+    "epochs",
+    "converged",
+    "seconds",
+)
 
 
 class Rows:
@@ -220,10 +258,19 @@ def row(name: str, label: str) -> tuple[Any, ...]:
     found = [auc(fit, graph, split) for fit, split in zip(fits, splits, strict=True)]
     printed, mean = PRINTED[name][label], float(np.mean(found))
     return (
-        name, label, printed, mean, float(np.std(found)), mean - printed, beta, tried[beta], len(tried),
-        float(np.mean([fit.epochs for fit in fits])), sum(fit.converged for fit in fits),
+        name,
+        label,
+        printed,
+        mean,
+        float(np.std(found)),
+        mean - printed,
+        beta,
+        tried[beta],
+        len(tried),
+        float(np.mean([fit.epochs for fit in fits])),
+        sum(fit.converged for fit in fits),
         time.process_time() - started,
-    )  # fmt: skip
+    )
 
 
 def missing(name: str) -> list[str]:

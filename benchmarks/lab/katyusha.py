@@ -42,9 +42,17 @@ class Katyusha(Proximal):
         rest = by.beta - p.half_squares
         steps = Steps(by.alpha, rest, by.gamma, code_of(by.penalty), size, self.step / 3.0, p.intercept)
         variance_reduced_steps(
-            self.now, mean, y, total, p.model.layout, Compressed.of(p.X), p.target, drawn, steps,
+            self.now,
+            mean,
+            y,
+            total,
+            p.model.layout,
+            Compressed.of(p.X),
+            p.target,
+            drawn,
+            steps,
             p.half_squares,
-        )  # fmt: skip
+        )
         best = min((y, total / inner), key=lambda z: p.smooth_value(z) + p.rough(z))
         value = p.smooth_value(best) + p.rough(best)
         if value < self.value:

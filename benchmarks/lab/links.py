@@ -53,9 +53,25 @@ from recsys.links import (
 )
 
 PRINTED = {
-    "nips": {"FBM": 0.8567, "HOPairNet 3": 0.8570, "HOPairNet 4": 0.8443, "HOFM 2": 0.7840, "HOFM 3": 0.7858, "HOFM 4": 0.7840, "PairSVM": 0.9171},
-    "movielens": {"FBM": 0.5951, "HOPairNet 3": 0.6239, "HOPairNet 4": 0.607, "HOFM 2": 0.6318, "HOFM 3": 0.6362, "HOFM 4": 0.6225, "PairSVM": 0.5972},
-}  # fmt: skip
+    "nips": {
+        "FBM": 0.8567,
+        "HOPairNet 3": 0.8570,
+        "HOPairNet 4": 0.8443,
+        "HOFM 2": 0.7840,
+        "HOFM 3": 0.7858,
+        "HOFM 4": 0.7840,
+        "PairSVM": 0.9171,
+    },
+    "movielens": {
+        "FBM": 0.5951,
+        "HOPairNet 3": 0.6239,
+        "HOPairNet 4": 0.607,
+        "HOFM 2": 0.6318,
+        "HOFM 3": 0.6362,
+        "HOFM 4": 0.6225,
+        "PairSVM": 0.5972,
+    },
+}
 SPLITS = 10
 RATES = tuple(k / 1000 for k in range(1, 10))  # of the networks' interaction layer
 EPOCHS = 20  # of coordinate descent on NIPS
@@ -111,8 +127,13 @@ def tested(model: Any, graph: Graph, split: LinkSplit) -> Any:
 
 
 def chosen(
-    makes: list[Any], graph: Graph, split: LinkSplit, by: str, share: float = 0.2, inner: LinkSplit | None = None
-) -> Any:  # fmt: skip
+    makes: list[Any],
+    graph: Graph,
+    split: LinkSplit,
+    by: str,
+    share: float = 0.2,
+    inner: LinkSplit | None = None,
+) -> Any:
     """Return the candidate that is best on a share of the training pairs, or on `inner`."""
     if len(makes) == 1:
         return makes[0]
@@ -121,9 +142,11 @@ def chosen(
     order = np.random.default_rng(5).permutation(len(split.train))
     cut = round(share * len(order))
     inner = LinkSplit(
-        split.train[order[cut:]], split.train_labels[order[cut:]], split.train[order[:cut]],
+        split.train[order[cut:]],
+        split.train_labels[order[cut:]],
+        split.train[order[:cut]],
         split.train_labels[order[:cut]],
-    )  # fmt: skip
+    )
     return max(makes, key=lambda make: getattr(tested(make(), graph, inner), by))
 
 
@@ -164,12 +187,15 @@ def cora() -> None:
     plain = load_graph("cora", os.environ["RECSYS_DATA"])
     graphs = {"binary": plain, "tf-idf": plain._replace(A=tfidf(plain.A))}
     families: dict[str, list[tuple[str, Any]]] = {
-        "Hadamard": [(f, partial(Hadamard, C=C)) for f in graphs for C in (0.1, 1.0, 10.0, 100.0, 1000.0)],
+        "Hadamard": [
+            (f, partial(Hadamard, C=C)) for f in graphs for C in (0.1, 1.0, 10.0, 100.0, 1000.0)
+        ],
         "PairSVM": [("tf-idf", partial(PairSVM, C=C)) for C in (1.0, 10.0)],
         "PairNet + similarity": [
-            ("tf-idf", partial(PairNet, similarity=True, beta=b, max_iter=60)) for b in (1e-4, 2e-4, 4e-4, 8e-4)
+            ("tf-idf", partial(PairNet, similarity=True, beta=b, max_iter=60))
+            for b in (1e-4, 2e-4, 4e-4, 8e-4)
         ],
-    }  # fmt: skip
+    }
     rows, figures = [], {name: [] for name in families}
     for seed in range(SPLITS):
         split = split_objects(plain.links, plain.A.shape[0], None, 0.3, seed=100 * seed)
@@ -234,7 +260,14 @@ def paired() -> None:
             error = float(gap.std(ddof=1) / np.sqrt(SPLITS))
             aucs = [float(row[3]) for row in mine if row[3] != ""]
             said = f"{model} (less the cosine: {gap.mean():+.4f} +- {error:.4f})"
-            means.append(("mean", said, float(np.mean([row[2] for row in mine])), float(np.mean(aucs)) if aucs else ""))  # fmt: skip
+            means.append(
+                (
+                    "mean",
+                    said,
+                    float(np.mean([row[2] for row in mine])),
+                    float(np.mean(aucs)) if aucs else "",
+                )
+            )
     write_csv("links_nips_paired", columns, [*rows, *means])
 
 
@@ -270,15 +303,22 @@ def shallow(name: str, epochs: int, k: int, seeds: int = 3) -> None:
         value, printed = float(np.mean([f.accuracy for f in found])), PRINTED[name][label]
         rows.append(
             (
-                name, label, printed, value, value - printed, float(np.mean([f.auc for f in found])),
-                str(make.keywords), time.process_time() - started,
+                name,
+                label,
+                printed,
+                value,
+                value - printed,
+                float(np.mean([f.auc for f in found])),
+                str(make.keywords),
+                time.process_time() - started,
             )
-        )  # fmt: skip
+        )
         print(rows[-1], flush=True)
         write_csv(
             f"links_table_3_2_{name}",
-            ("data", "model", "printed", "accuracy", "difference", "auc", "parameters", "seconds"), rows,
-        )  # fmt: skip
+            ("data", "model", "printed", "accuracy", "difference", "auc", "parameters", "seconds"),
+            rows,
+        )
 
 
 def epochs_of_nips() -> None:
@@ -343,9 +383,12 @@ def deep(seeds: int = 3, only: Sequence[str] | None = None) -> None:
         "Concat": partial(ConcatDNN, n_components=200, **shape),
     }
     shallow_models: dict[str, Any] = {
-        "FBM": FactorizedBilinear, "HOPairNet 3": PairNet, "HOPairNet 4": PairNet, "PairSVM": PairSVM,
+        "FBM": FactorizedBilinear,
+        "HOPairNet 3": PairNet,
+        "HOPairNet 4": PairNet,
+        "PairSVM": PairSVM,
         **{f"HOFM {m}": PairFactorizationMachine for m in (2, 3, 4)},
-    }  # fmt: skip
+    }
     parts = [coauthors(graph, seed) for seed in range(seeds)]
     for label in [*networks, *shallow_models]:
         if label in {row[0] for row in finished("links_table_3_3")} or label not in (only or [label]):
@@ -384,7 +427,10 @@ if __name__ == "__main__":
     for what in sys.argv[1:] or ["cora", "paired", "deep", "movielens", "nips"]:
         name, _, model = what.partition(":")
         {
-            "cora": cora, "paired": paired, "deep": partial(deep, only=[model] if model else None),
-            "movielens": partial(shallow, "movielens", 40, 10), "nips": partial(shallow, "nips", EPOCHS, 30),
+            "cora": cora,
+            "paired": paired,
+            "deep": partial(deep, only=[model] if model else None),
+            "movielens": partial(shallow, "movielens", 40, 10),
+            "nips": partial(shallow, "nips", EPOCHS, 30),
             "epochs": epochs_of_nips,
-        }[name]()  # fmt: skip
+        }[name]()

@@ -123,8 +123,9 @@ def one_hot_movielens() -> Task:
     data = load_dataset("movielens-1m")
     blocks = []
     for table, ids, n in (
-        (data.user_features, data.users, data.n_users), (data.item_features, data.items, data.n_items),
-    ):  # fmt: skip
+        (data.user_features, data.users, data.n_users),
+        (data.item_features, data.items, data.n_items),
+    ):
         assert table is not None
         known = encode_table(table, buckets=8, skip=("title",)).X
         blocks.append(sp.hstack([sp.identity(n, format="csr"), known], format="csr")[np.asarray(ids)])
@@ -184,9 +185,16 @@ def machine(kernel: str, D: int, seed: int, cost: float) -> Any:
     """Return the model that a kernel's functions are learnt by without it."""
     name, _, order = kernel.partition(" ")
     given: dict[str, Any] = {
-        "n_components": RANK, "loss": "squared_hinge", "alpha": cost, "beta": cost, "fit_linear": False,
-        "max_iter": EPOCHS, "tol": 0.0, "random_state": seed, "num_threads": 1,
-    }  # fmt: skip
+        "n_components": RANK,
+        "loss": "squared_hinge",
+        "alpha": cost,
+        "beta": cost,
+        "fit_linear": False,
+        "max_iter": EPOCHS,
+        "tol": 0.0,
+        "random_state": seed,
+        "num_threads": 1,
+    }
     if name == "all-subsets":
         return AllSubsetsClassifier(**given)
     return FactorizationMachineClassifier(degree=int(order), fit_lower=None, **given)
@@ -293,9 +301,13 @@ class Table:
             with clocked(seconds):
                 errors.append(error(seed))
         row = (
-            *key, f"{cost:g}", float(np.mean(errors)), float(np.std(errors)), trials,
+            *key,
+            f"{cost:g}",
+            float(np.mean(errors)),
+            float(np.std(errors)),
+            trials,
             float(np.mean(seconds)),
-        )  # fmt: skip
+        )
         self.rows[name] = dict(zip(HEADS, map(str, row), strict=True))
         append_csv(self.file, HEADS, [row])
         print(*row, flush=True)
@@ -355,9 +367,11 @@ def dense() -> None:
                 for times in TIMES:
                     D = times * d
                     table.add(
-                        (task.name, kernel, name, D), cost, TRIALS,
+                        (task.name, kernel, name, D),
+                        cost,
+                        TRIALS,
                         lambda s: map_error(task, maker(D, s), cost, task.train, task.test),  # noqa: B023
-                    )  # fmt: skip
+                    )
 
 
 def sparse_maps(p: float, k: int) -> dict[str, dict[str, Callable[..., Any]]]:
@@ -390,9 +404,11 @@ def text() -> None:
         made = [(name, maker, times * d) for name, maker in wide.items() for times in (2, 3, 4)]
         for name, maker, D in [*made, *((name, maker, TEXT) for name, maker in dense.items())]:
             table.add(
-                (task.name, kernel, name, D), cost, TRIALS,
+                (task.name, kernel, name, D),
+                cost,
+                TRIALS,
                 lambda s: map_error(task, maker(D, s), cost, task.train, task.test),  # noqa: B023
-            )  # fmt: skip
+            )
 
 
 def sparse() -> None:
@@ -408,9 +424,11 @@ def sparse() -> None:
         for times in (2, 4, 6, 8):
             for name, maker in wide[kernel].items():
                 table.add(
-                    (task.name, kernel, name, times * d), cost, SPARSE_TRIALS,
+                    (task.name, kernel, name, times * d),
+                    cost,
+                    SPARSE_TRIALS,
                     lambda s: map_error(task, maker(times * d, s), cost, task.train, task.test),  # noqa: B023
-                )  # fmt: skip
+                )
 
 
 def narrow() -> None:
@@ -421,9 +439,11 @@ def narrow() -> None:
         for name, maker in maps_of(kernel).items():
             if name != "SCRK":
                 table.add(
-                    (task.name, kernel, name, NARROW), cost, SPARSE_TRIALS,
+                    (task.name, kernel, name, NARROW),
+                    cost,
+                    SPARSE_TRIALS,
                     lambda s: dense_error(task, maker(NARROW, s), cost, task.train, task.test),  # noqa: B023
-                )  # fmt: skip
+                )
 
 
 def density() -> None:
@@ -438,9 +458,13 @@ def density() -> None:
     D = 16 * task.X.shape[1]
     cost = compare_exact(table, task, "anova 2")
     table.add(
-        ("dna", "anova 2", "RK", D), cost, TRIALS,
-        lambda s: map_error(task, RandomKernelMap("anova", 2, D, random_state=s), cost, task.train, task.test),
-    )  # fmt: skip
+        ("dna", "anova 2", "RK", D),
+        cost,
+        TRIALS,
+        lambda s: map_error(
+            task, RandomKernelMap("anova", 2, D, random_state=s), cost, task.train, task.test
+        ),
+    )
     for p in (0.99, 0.98, 0.96):
         k = max(2, round(task.X.shape[1] * (1 - p)))
         for name, maker in (
@@ -448,16 +472,20 @@ def density() -> None:
             (f"SubRK, k = {k}", lambda s: SubsampledRandomKernelMap(2, D, subset=k, random_state=s)),  # noqa: B023
         ):
             table.add(
-                ("dna", "anova 2", name, D), cost, TRIALS,
+                ("dna", "anova 2", name, D),
+                cost,
+                TRIALS,
                 lambda s: map_error(task, maker(s), cost, task.train, task.test),  # noqa: B023
-            )  # fmt: skip
+            )
 
 
 def figures() -> None:
     """Draw the errors of `dense`, `sparse` and `text` by D, and the seconds under them, of what was run."""
     for file in (
-        "random_features_machines", "random_features_machines_1m", "random_features_machines_text",
-    ):  # fmt: skip
+        "random_features_machines",
+        "random_features_machines_1m",
+        "random_features_machines_text",
+    ):
         if not (RESULTS / f"{file}.csv").exists():
             print(f"{file}.csv is not there: nothing of it is drawn", flush=True)
             continue
@@ -473,9 +501,13 @@ def figures() -> None:
             axes[upper].set(ylabel="error")
             axes[upper + columns].set(ylabel="seconds", yscale="log")
             axes[upper].legend(
-                title=f"{panel[0]}, {panel[1]}", fontsize=7, ncols=3, frameon=False, loc="lower center",
+                title=f"{panel[0]}, {panel[1]}",
+                fontsize=7,
+                ncols=3,
+                frameon=False,
+                loc="lower center",
                 bbox_to_anchor=(0.5, 1.0),
-            )  # fmt: skip
+            )
         write_png(file, drawn)
 
 
@@ -492,8 +524,13 @@ def draw(axis: Any, rows: list[dict[str, str]], what: str) -> None:
         else:
             spread = [float(row["std"]) for row in own] if what == "error" else None
             axis.errorbar(
-                [float(row["D"]) for row in own], values, spread, marker=next(marks), mfc="none", label=method
-            )  # fmt: skip
+                [float(row["D"]) for row in own],
+                values,
+                spread,
+                marker=next(marks),
+                mfc="none",
+                label=method,
+            )
     ticks = sorted({int(row["D"]) for row in rows if row["D"]})
     axis.set(xlabel="D", xscale="log")
     axis.set_xticks(ticks, [str(D) for D in ticks], rotation=60 if max(ticks) > 9_999 else 0)

@@ -76,9 +76,10 @@ def errors_of(file: str, sparse: sp.csr_matrix) -> None:
     X = sparse[np.random.default_rng(0).permutation(sparse.shape[0])[:1000]].toarray()
     d = X.shape[1]
     exact = {
-        "anova 2": anova_gram(X, 2), "anova 3": anova_gram(X, 3),
+        "anova 2": anova_gram(X, 2),
+        "anova 3": anova_gram(X, 3),
         "all-subsets": np.array([np.prod(1 + a * X, axis=1) for a in X]),
-    }  # fmt: skip
+    }
     rows: list[tuple[Any, ...]] = []
     for target, K in exact.items():
         kernel = "all-subsets" if target == "all-subsets" else "anova"

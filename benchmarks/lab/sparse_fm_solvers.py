@@ -45,26 +45,47 @@ WEAKER = (1.0, 0.1)  # Figure 7's two strengths, as shares; the text at hand doe
 STRENGTHS = {"planted": (1e-3, 0.03), "movielens": (5e-4, 1.5e-4), "a9a": (5e-4, 3e-4)}  # β, γ
 SOLVERS = {  # name: (solver, rows of a batch: one, or the data's), by penalty
     "ti": {
-        "PCD": ("cd", 1), "APGD": ("fista", 1), "nmAPGD": ("nmapgd", 1), "PSGD": ("psgd", 1),
-        "MB-PSGD": ("psgd", 0), "Katyusha": ("katyusha", 1), "MB-Katyusha": ("katyusha", 0),
-    },
-    "cs": {
-        "PBCD": ("block", 1), "APGD": ("fista", 1), "nmAPGD": ("nmapgd", 1),
-        "PSGD": ("psgd", 1), "MB-PSGD": ("psgd", 0), "Katyusha": ("katyusha", 1),
+        "PCD": ("cd", 1),
+        "APGD": ("fista", 1),
+        "nmAPGD": ("nmapgd", 1),
+        "PSGD": ("psgd", 1),
+        "MB-PSGD": ("psgd", 0),
+        "Katyusha": ("katyusha", 1),
         "MB-Katyusha": ("katyusha", 0),
     },
-}  # fmt: skip
+    "cs": {
+        "PBCD": ("block", 1),
+        "APGD": ("fista", 1),
+        "nmAPGD": ("nmapgd", 1),
+        "PSGD": ("psgd", 1),
+        "MB-PSGD": ("psgd", 0),
+        "Katyusha": ("katyusha", 1),
+        "MB-Katyusha": ("katyusha", 0),
+    },
+}
 RATED = ("psgd",)
 STOCHASTIC = (*RATED, "katyusha")
 METHODS = {
-    "TI": ("ti", "cd"), "CS": ("cs", "block"), "L1": ("l1", "cd"), "L21": ("l21", "block"),
-    "nmAPGD": ("omega", "nmapgd"), "SubGD": ("omega", "subgradient"),
-}  # fmt: skip
+    "TI": ("ti", "cd"),
+    "CS": ("cs", "block"),
+    "L1": ("l1", "cd"),
+    "L21": ("l21", "block"),
+    "nmAPGD": ("omega", "nmapgd"),
+    "SubGD": ("omega", "subgradient"),
+}
 COURSES = ("data", "penalty", "method", "batch", "rate", "seed", "epoch", "seconds", "objective")
 SUMMARY = (
-    "data", "penalty", "method", "batch", "rate", "epochs", "seconds", "objective", "above_best",
+    "data",
+    "penalty",
+    "method",
+    "batch",
+    "rate",
+    "epochs",
+    "seconds",
+    "objective",
+    "above_best",
     "seconds_to_1_percent",
-)  # fmt: skip
+)
 
 
 def data_of(name: str) -> tuple[Any, np.ndarray, str]:
@@ -106,9 +127,14 @@ def course(
         return now - started - spent > seconds
 
     model = FactorizationMachineRegressor(
-        n_components=30, init_scale=0.1, max_iter=EPOCHS, tol=0.0, num_threads=1, callback=callback,
+        n_components=30,
+        init_scale=0.1,
+        max_iter=EPOCHS,
+        tol=0.0,
+        num_threads=1,
+        callback=callback,
         **settings,
-    )  # fmt: skip
+    )
     started = time.process_time()
     with so_many_epochs():
         model.fit(X, y)
@@ -128,9 +154,12 @@ def settings_of(
     name: str, solver: str, penalty: str, rate: float, batch: int, seed: int
 ) -> dict[str, Any]:
     return {
-        "solver": solver, "penalty": penalty, "learning_rate": rate, "batch_size": batch,
+        "solver": solver,
+        "penalty": penalty,
+        "learning_rate": rate,
+        "batch_size": batch,
         "random_state": seed,
-    }  # fmt: skip
+    }
 
 
 def same(kept: Any, key: Any) -> bool:
@@ -173,7 +202,7 @@ def solvers(names: Sequence[str], seconds: float) -> None:
         beta, gamma = STRENGTHS[whose]
         few = max(1, round(X.shape[0] * X.shape[1] / X.nnz))
         planted = whose == "planted"
-        shared = {"alpha": 1e-4, "fit_linear": not planted, "fit_intercept": not planted}  # fmt: skip
+        shared = {"alpha": 1e-4, "fit_linear": not planted, "fit_intercept": not planted}
         for penalty, known in SOLVERS.items():
             for name, (solver, rows) in known.items():
                 batch = rows or few
@@ -218,9 +247,17 @@ def methods(names: Sequence[str], seconds: float) -> None:
                 key = (f"{data}, gamma {gamma:g}", penalty, name, 1, "0", 0)
                 if not runs.done(*key):
                     points = course(
-                        X, y, seconds, measure, penalty=penalty, solver=solver, beta=beta, gamma=gamma,
-                        alpha=1e-4, random_state=0,
-                    )  # fmt: skip
+                        X,
+                        y,
+                        seconds,
+                        measure,
+                        penalty=penalty,
+                        solver=solver,
+                        beta=beta,
+                        gamma=gamma,
+                        alpha=1e-4,
+                        random_state=0,
+                    )
                     print(*key, points[-1], flush=True)
                     runs.keep(key, points)
 
@@ -248,7 +285,10 @@ def tables(name: str) -> None:
     """Write what the courses come to: where each method ended, and when it was near the best of all."""
     rows = []
     for (data, _), by_method in summed(name).items():
-        ended = {m: [[r for r in own if r["seed"] == s] for s in sorted({r["seed"] for r in own})] for m, own in by_method.items()}  # fmt: skip
+        ended = {
+            m: [[r for r in own if r["seed"] == s] for s in sorted({r["seed"] for r in own})]
+            for m, own in by_method.items()
+        }
         best = min(float(run[-1]["objective"]) for runs in ended.values() for run in runs)
         for method, runs in ended.items():
             last = [run[-1] for run in runs]
@@ -259,13 +299,18 @@ def tables(name: str) -> None:
             objective = float(np.mean([float(r["objective"]) for r in last]))
             rows.append(
                 (
-                    data, last[0]["penalty"], method, last[0]["batch"],
+                    data,
+                    last[0]["penalty"],
+                    method,
+                    last[0]["batch"],
                     last[0]["rate"] if float(last[0]["rate"]) else "",
                     float(np.mean([float(r["epoch"]) for r in last])),
-                    float(np.mean([float(r["seconds"]) for r in last])), objective, max(0.0, objective / best - 1.0),
+                    float(np.mean([float(r["seconds"]) for r in last])),
+                    objective,
+                    max(0.0, objective / best - 1.0),
                     float(np.mean(near)) if np.isfinite(near).all() else "",
                 )
-            )  # fmt: skip
+            )
     write_csv(name, SUMMARY, rows)
 
 
@@ -283,9 +328,12 @@ def draw(name: str) -> None:
             for method, rows in by_method.items():
                 first = [row for row in rows if row["seed"] == rows[0]["seed"]]
                 axis.plot(
-                    [max(float(r[by]), 1e-4) for r in first], [float(r["objective"]) for r in first],
-                    marker=".", markersize=3, label=method,
-                )  # fmt: skip
+                    [max(float(r[by]), 1e-4) for r in first],
+                    [float(r["objective"]) for r in first],
+                    marker=".",
+                    markersize=3,
+                    label=method,
+                )
             axis.set(xscale="log", yscale="log", xlabel="processor seconds" if by == "seconds" else by)
             axis.set(title=f"{data} {penalty}".strip(), ylabel="objective")
         line[0].legend(fontsize=6)

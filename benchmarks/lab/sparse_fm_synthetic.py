@@ -44,9 +44,15 @@ from recsys.optim.prox import prox_l1, prox_l21, prox_squared_l1, prox_squared_l
 
 SETTINGS = {"interaction selection": (8, 10, 20), "feature selection": (1, 20, 80)}
 METHODS = {
-    "TI": ("ti", "cd"), "CS": ("cs", "block"), "L1": ("l1", "cd"), "L21": ("l21", "block"), "FM": ("l2", "cd"),
-    "SLQR": ("", ""), "omega nmAPGD": ("omega", "nmapgd"), "omega SubGD": ("omega", "subgradient"),
-}  # fmt: skip
+    "TI": ("ti", "cd"),
+    "CS": ("cs", "block"),
+    "L1": ("l1", "cd"),
+    "L21": ("l21", "block"),
+    "FM": ("l2", "cd"),
+    "SLQR": ("", ""),
+    "omega nmAPGD": ("omega", "nmapgd"),
+    "omega SubGD": ("omega", "subgradient"),
+}
 SELECTING = ("TI", "CS", "L1", "L21")
 EPOCHS = 250  # or iterations, of the whole-vector methods and SLQR
 SHORT = 50
@@ -79,9 +85,19 @@ def make(method: str, gamma: float, beta: float, seed: int, epochs: int = EPOCHS
         )
     penalty, solver = METHODS[method]
     return FactorizationMachineRegressor(
-        n_components=30, penalty=penalty, solver=solver, gamma=gamma, beta=beta, fit_linear=False,
-        fit_intercept=False, init_scale=0.01, max_iter=epochs, tol=1e-7, random_state=seed, num_threads=1,
-    )  # fmt: skip
+        n_components=30,
+        penalty=penalty,
+        solver=solver,
+        gamma=gamma,
+        beta=beta,
+        fit_linear=False,
+        fit_intercept=False,
+        init_scale=0.01,
+        max_iter=epochs,
+        tol=1e-7,
+        random_state=seed,
+        num_threads=1,
+    )
 
 
 @contextmanager
@@ -167,13 +183,23 @@ def study() -> None:
     fits = Study()
     rows: list[Any] = []
     strengths: list[Any] = []
-    order = [(s, m) for part in (SELECTING, set(METHODS) - set(SELECTING)) for s in SETTINGS for m in METHODS if m in part]  # fmt: skip
+    order = [
+        (s, m)
+        for part in (SELECTING, set(METHODS) - set(SELECTING))
+        for s in SETTINGS
+        for m in METHODS
+        if m in part
+    ]
     for setting, method in order:
         tried = fits.tune(setting, method)
         strengths += [
             (setting, method, g, b, f1, error, 100 * s) for (g, b), (f1, error, s) in tried.items()
         ]
-        write_csv("sparse_fm_strength", ("setting", "method", "gamma", "beta", "f1", "error", "pssr"), strengths)  # fmt: skip
+        write_csv(
+            "sparse_fm_strength",
+            ("setting", "method", "gamma", "beta", "f1", "error", "pssr"),
+            strengths,
+        )
         gamma, beta = middle({key: value[:2] for key, value in tried.items()})
         for n, (sets, seeds) in RUNS.items():
             if method not in SELECTING:
@@ -188,13 +214,21 @@ def study() -> None:
             error, f1, success = found.mean(axis=0)
             rows.append((setting, method, n, gamma, beta, len(found), error, f1, 100 * success))
             print(rows[-1], flush=True)
-            write_csv("sparse_fm_synthetic", ("setting", "method", "N", "gamma", "beta", "runs", "error", "f1", "pssr"), rows)  # fmt: skip
+            write_csv(
+                "sparse_fm_synthetic",
+                ("setting", "method", "N", "gamma", "beta", "runs", "error", "f1", "pssr"),
+                rows,
+            )
     draw()
 
 
 def short() -> None:
     """TI and L1 at N = 1,000 with the strengths of the study, after SHORT epochs and after EPOCHS."""
-    chosen = {row["method"]: row for row in read_csv("sparse_fm_synthetic") if row["setting"] == next(iter(SETTINGS))}  # fmt: skip
+    chosen = {
+        row["method"]: row
+        for row in read_csv("sparse_fm_synthetic")
+        if row["setting"] == next(iter(SETTINGS))
+    }
     sets, seeds = RUNS[1000]
     rows = []
     for epochs, name in (
@@ -210,8 +244,14 @@ def short() -> None:
                 for seed in range(seeds)
             ]
             error, f1, success = np.mean(found, axis=0)
-            rows.append((epochs, method, gamma, beta, len(found), float(error), float(f1), 100 * float(success)))  # fmt: skip
-    write_csv("sparse_fm_synthetic_short", ("epochs", "method", "gamma", "beta", "runs", "error", "f1", "pssr"), rows)  # fmt: skip
+            rows.append(
+                (epochs, method, gamma, beta, len(found), float(error), float(f1), 100 * float(success))
+            )
+    write_csv(
+        "sparse_fm_synthetic_short",
+        ("epochs", "method", "gamma", "beta", "runs", "error", "f1", "pssr"),
+        rows,
+    )
 
 
 def draw() -> None:
@@ -338,7 +378,12 @@ def operators() -> None:
     used: dict[str, list[tuple[float, float]]] = {name: [] for name in lines}
     for strength in np.logspace(-3, 0.5, 25):
         columns = np.column_stack([prox_squared_l1(P[:, s], 0.5 * strength / 10) for s in range(5)])
-        for name, Q in (("L1", prox_l1(P, strength)), ("L21", prox_l21(P, strength)), ("TI", columns), ("CS", prox_squared_l21(P, 0.5 * strength / 10))):  # fmt: skip
+        for name, Q in (
+            ("L1", prox_l1(P, strength)),
+            ("L21", prox_l21(P, strength)),
+            ("TI", columns),
+            ("CS", prox_squared_l21(P, 0.5 * strength / 10)),
+        ):
             W = np.triu(Q @ Q.T, 1)
             lines[name].append((strength, float((W != 0).sum() / (200 * 199 / 2))))
             used[name].append((strength, float((Q != 0).any(axis=1).mean())))
@@ -373,7 +418,9 @@ def selection() -> None:
                         least = min(least, (time.process_time() - started) / calls)
                     best.append(least)
                 seconds[method] = float(np.mean(best))
-            rows.append((strength, d, seconds["sort"], seconds["random"], seconds["sort"] / seconds["random"]))  # fmt: skip
+            rows.append(
+                (strength, d, seconds["sort"], seconds["random"], seconds["sort"] / seconds["random"])
+            )
             print(rows[-1], flush=True)
     write_csv("sparse_fm_operators", ("strength", "d", "sort seconds", "random seconds", "ratio"), rows)
 
@@ -381,8 +428,12 @@ def selection() -> None:
 if __name__ == "__main__":
     run(
         {
-            "operators": operators, "study": study, "short": short, "convergence": convergence,
-            "scaling": scaling, "selection": selection,
+            "operators": operators,
+            "study": study,
+            "short": short,
+            "convergence": convergence,
+            "scaling": scaling,
+            "selection": selection,
         },
         ("operators", "study", "short", "convergence", "scaling"),
-    )  # fmt: skip
+    )

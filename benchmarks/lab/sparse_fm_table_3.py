@@ -43,25 +43,39 @@ from recsys.fm import FactorizationMachineRegressor
 
 PRINTED = {  # method: (3a, its interactions), (3b, its interactions)
     "movielens": {
-        "TI": (0.93018, 991.4, 0.91848, 186_600.4), "CS": (0.93127, 1026.0, 0.91610, 7264.0),
-        "L1": (None, None, 0.92612, 1_616_087.2), "L21": (0.93302, 1030.2, 0.91975, 1_775_679.2),
+        "TI": (0.93018, 991.4, 0.91848, 186_600.4),
+        "CS": (0.93127, 1026.0, 0.91610, 7264.0),
+        "L1": (None, None, 0.92612, 1_616_087.2),
+        "L21": (0.93302, 1030.2, 0.91975, 1_775_679.2),
         "FM": (None, None, 0.91734, 3_483_480.0),
     },
     "a9a": {
-        "TI": (0.90301, 1001.6, 0.90288, 1408.2), "CS": (0.90259, 1035.0, 0.90250, 903.0),
-        "L1": (0.90197, 1026.0, 0.90193, 946.0), "L21": (0.90259, 990.0, 0.90269, 1081.0),
+        "TI": (0.90301, 1001.6, 0.90288, 1408.2),
+        "CS": (0.90259, 1035.0, 0.90250, 903.0),
+        "L1": (0.90197, 1026.0, 0.90193, 946.0),
+        "L21": (0.90259, 990.0, 0.90269, 1081.0),
         "FM": (None, None, 0.90280, 7503.0),
     },
     "nips": {  # of RCV1
-        "TI": (None, None, 0.99258, 663_793.8), "CS": (0.99197, 1035.0, 0.99243, 170_820.0),
-        "L1": (None, None, 0.99195, 0.0), "L21": (None, None, 0.99195, 0.0),
+        "TI": (None, None, 0.99258, 663_793.8),
+        "CS": (0.99197, 1035.0, 0.99243, 170_820.0),
+        "L1": (None, None, 0.99195, 0.0),
+        "L21": (None, None, 0.99195, 0.0),
         "FM": (None, None, 0.99195, 0.0),
     },
-}  # fmt: skip
+}
 CLASSES_COLUMNS = (
-    "data", "table", "method", "printed", "ours", "printed_interactions", "interactions", "gamma", "seeds",
+    "data",
+    "table",
+    "method",
+    "printed",
+    "ours",
+    "printed_interactions",
+    "interactions",
+    "gamma",
+    "seeds",
     "seconds",
-)  # fmt: skip
+)
 GAMMAS = tuple(
     10.0**e for e in np.arange(-6.0, -2.9, 0.5)
 )  # of MovieLens; smaller ones while they are better
@@ -90,9 +104,11 @@ def movielens() -> tuple[sp.csr_matrix, np.ndarray, dict[str, slice]]:
     B = np.hstack([pd.get_dummies(released).to_numpy(float), np.array(genres, dtype=float).T])
     u, i = np.asarray(data.users), np.asarray(data.items)
     blocks = {
-        "users": sp.identity(data.n_users, format="csr")[u], "items": sp.identity(data.n_items, format="csr")[i],
-        "user side": sp.csr_matrix(A)[u], "item side": sp.csr_matrix(B)[i],
-    }  # fmt: skip
+        "users": sp.identity(data.n_users, format="csr")[u],
+        "items": sp.identity(data.n_items, format="csr")[i],
+        "user side": sp.csr_matrix(A)[u],
+        "item side": sp.csr_matrix(B)[i],
+    }
     ends = np.cumsum([0, *(block.shape[1] for block in blocks.values())])
     fields = {name: slice(ends[k], ends[k + 1]) for k, name in enumerate(blocks)}
     return sp.hstack(list(blocks.values()), format="csr"), np.asarray(data.rating, dtype=float), fields
@@ -158,9 +174,14 @@ def figure(name: str, model: Any, part: Any) -> float:
 def make(name: str, method: str, seed: int, **more: Any) -> FactorizationMachineRegressor:
     shape = {"solver": "block" if method in ("CS", "L21") else "cd", "max_iter": 60} | more
     return FactorizationMachineRegressor(
-        n_components=30, penalty=SOLVER.get(method, "l2"), init_scale=0.1, tol=1e-4, random_state=seed,
-        num_threads=1, **shape,
-    )  # fmt: skip
+        n_components=30,
+        penalty=SOLVER.get(method, "l2"),
+        init_scale=0.1,
+        tol=1e-4,
+        random_state=seed,
+        num_threads=1,
+        **shape,
+    )
 
 
 def linear(parts: list[Any]) -> tuple[float, float]:
@@ -250,9 +271,13 @@ class Divisions:
         return figure("movielens", model, parts[1]), model
 
     def best(
-        self, method: str, split: int, tried: dict[float, tuple[float, Any]], parts: list[Any],
+        self,
+        method: str,
+        split: int,
+        tried: dict[float, tuple[float, Any]],
+        parts: list[Any],
         shared: dict[str, float],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Keep Table 3b's row: of the strengths tried, and of smaller ones as long as they are better."""
         gamma = min(tried, key=lambda g: tried[g][0])
         while gamma == min(tried) and gamma > LEAST:
@@ -295,10 +320,16 @@ class Divisions:
             gain = np.array([plain[int(r[2])] - float(r[3]) for r in mine])
             out.append(
                 (
-                    table, method, *said, float(rmse.mean()), float(rmse.std(ddof=1)) if len(mine) > 1 else 0.0,
-                    float(np.mean([float(r[4]) for r in mine])), float(gain.mean()), len(mine),
+                    table,
+                    method,
+                    *said,
+                    float(rmse.mean()),
+                    float(rmse.std(ddof=1)) if len(mine) > 1 else 0.0,
+                    float(np.mean([float(r[4]) for r in mine])),
+                    float(gain.mean()),
+                    len(mine),
                 )
-            )  # fmt: skip
+            )
         return out
 
 
@@ -310,9 +341,19 @@ def movielens_tables(splits: int, methods: Sequence[str], solver: str, epochs: i
             study.run(split, methods)
         write_csv(
             "sparse_fm_table_3_movielens",
-            ("table", "method", "printed", "printed_interactions", "rmse", "std", "interactions", "below_linear", "splits"),
+            (
+                "table",
+                "method",
+                "printed",
+                "printed_interactions",
+                "rmse",
+                "std",
+                "interactions",
+                "below_linear",
+                "splits",
+            ),
             study.summary(),
-        )  # fmt: skip
+        )
 
 
 def few_features() -> None:
@@ -396,8 +437,19 @@ def classes_tables(name: str, seeds: int, methods: Sequence[str]) -> None:
         found = float(np.mean([figure(name, m, test) for m in models]))
         used = float(np.mean([m.n_used_interactions_ for m in models]))
         rows.append(
-            (name, table, method, printed, found, count, used, gamma, len(models), time.perf_counter() - start)
-        )  # fmt: skip
+            (
+                name,
+                table,
+                method,
+                printed,
+                found,
+                count,
+                used,
+                gamma,
+                len(models),
+                time.perf_counter() - start,
+            )
+        )
         print(rows[-1], flush=True)
 
     fitted = [make(name, "FM", s, alpha=alpha, beta=beta).fit(*train) for s in range(seeds)]
@@ -426,7 +478,20 @@ def classes_tables(name: str, seeds: int, methods: Sequence[str]) -> None:
             note("3a", method, ended, float(np.mean([m.gamma for m in ended])), begun)
         if said:
             print(name, method, "did not end in the range:", said, flush=True)
-            rows.append((name, "3a", method, PRINTED[name][method][0], "N/A", PRINTED[name][method][1], said, "", seeds - len(ended), time.perf_counter() - begun))  # fmt: skip
+            rows.append(
+                (
+                    name,
+                    "3a",
+                    method,
+                    PRINTED[name][method][0],
+                    "N/A",
+                    PRINTED[name][method][1],
+                    said,
+                    "",
+                    seeds - len(ended),
+                    time.perf_counter() - begun,
+                )
+            )
         write_csv(f"sparse_fm_table_3_{name}", CLASSES_COLUMNS, rows)
 
 

@@ -92,12 +92,26 @@ def one(name: str, split: int) -> list[tuple]:
             found = genetic_search(X, signed if method == "ga" else flat, seed=split)
         seconds = time.perf_counter() - started
         rule = found.rule
-        rows.append((
-            name, split, method, float(np.mean(says == (truth == 1))), agreement(rule, X, y == 1),
-            agreement(rule, held, truth == 1), agreement(rule, held, says), len(rule.clauses),
-            rule.literals, found.n_iter, int((signed != 0).sum()), seconds, found.weight, found.bound,
-            found.gap, found.exact,
-        ))  # fmt: skip
+        rows.append(
+            (
+                name,
+                split,
+                method,
+                float(np.mean(says == (truth == 1))),
+                agreement(rule, X, y == 1),
+                agreement(rule, held, truth == 1),
+                agreement(rule, held, says),
+                len(rule.clauses),
+                rule.literals,
+                found.n_iter,
+                int((signed != 0).sum()),
+                seconds,
+                found.weight,
+                found.bound,
+                found.gap,
+                found.exact,
+            )
+        )
     return rows
 
 
@@ -135,9 +149,18 @@ def proofs() -> None:
             mine = [row for row in found if row[:3] == (name, *some)]
             seconds, exact, weight, bound, gap = (np.array(x) for x in list(zip(*mine, strict=True))[4:])
             rows.append(
-                (name, *some, len(mine), int(exact.sum()), float(np.median(seconds)),
-                 float(seconds.max()), float(weight.mean()), float(bound.mean()), float(gap.max()))
-            )  # fmt: skip
+                (
+                    name,
+                    *some,
+                    len(mine),
+                    int(exact.sum()),
+                    float(np.median(seconds)),
+                    float(seconds.max()),
+                    float(weight.mean()),
+                    float(bound.mean()),
+                    float(gap.max()),
+                )
+            )
             print(rows[-1], flush=True)
     heads = ("splits", "proved", "seconds", "most_seconds", "weight", "bound", "largest_gap")
     write_csv("table_7_2_proofs", ("task", "flipped", "limit", *heads), rows)
@@ -171,9 +194,23 @@ def populations() -> None:
 
 
 COLUMNS = (
-    "task", "split", "method", "machine", "train", "test", "fidelity", "clauses", "literals", "generation",
-    "support", "seconds", "weight", "bound", "gap", "exact",
-)  # fmt: skip
+    "task",
+    "split",
+    "method",
+    "machine",
+    "train",
+    "test",
+    "fidelity",
+    "clauses",
+    "literals",
+    "generation",
+    "support",
+    "seconds",
+    "weight",
+    "bound",
+    "gap",
+    "exact",
+)
 MEANS = ("machine", "train", "test", "fidelity", "clauses", "literals", "generation", "seconds")
 
 

@@ -42,9 +42,16 @@ from recsys.kernels import Kernel, make_kernel
 
 SPLITS = 30
 ENDS = {  # splits of a table on which GRAM ends as in the thesis, the slowest one last
-    "promoters": 5, "house-votes": 5, "soybean": 5, "spect": 5, "primary-tumor": 5, "tic-tac-toe": 5,
-    "dna": 5, "splice": 5, "kr-vs-kp": 1,
-}  # fmt: skip
+    "promoters": 5,
+    "house-votes": 5,
+    "soybean": 5,
+    "spect": 5,
+    "primary-tumor": 5,
+    "tic-tac-toe": 5,
+    "dna": 5,
+    "splice": 5,
+    "kr-vs-kp": 1,
+}
 METHODS = {"GRAM": GRAM, "R-MKL": RMKL, "EasyMKL": EasyMKL, "Average": AverageMKL}
 PRINTED = {  # AUC, its deviation, and the ratio in hundredths
     "dna": ((98.70, 0.24, 10.35), (98.36, 0.28, 10.83), (98.30, 0.27, 12.26), (97.89, 0.29, 17.76)),
@@ -186,8 +193,9 @@ def draw_9_1() -> None:
     rows = read_csv("table_9_1")
     fig, axes = figure(2, size=(5.2, 4))
     for axis, auc, ratio, title in (
-        (axes[0], "auc", "ratio", "ours"), (axes[1], "printed_auc", "printed_ratio", "printed"),
-    ):  # fmt: skip
+        (axes[0], "auc", "ratio", "ours"),
+        (axes[1], "printed_auc", "printed_ratio", "printed"),
+    ):
         for k, name in enumerate(dict.fromkeys(row["table"] for row in rows)):
             mine = {row["method"]: row for row in rows if row["table"] == name}
             both = [(float(mine[m][ratio]), float(mine[m][auc])) for m in ("GRAM", "R-MKL")]

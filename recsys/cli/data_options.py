@@ -96,8 +96,9 @@ class DataOptions:
     def load(self, quiet: bool = False, test: Path | None = None) -> Interactions:
         """Return the interactions with their features and test half; notes about them go to stderr."""
         for option, column, table in (
-            ("items", self.item_id, self.items), ("users", self.user_id, self.users),
-        ):  # fmt: skip
+            ("items", self.item_id, self.items),
+            ("users", self.user_id, self.users),
+        ):
             if column is not None and table is None:
                 raise InputError(f"--{option[:-1]}-id names a column of --{option} FILE: give that, too")
         with bar(not quiet) as progress, listening(progress):
@@ -117,12 +118,19 @@ class DataOptions:
 
     def _interactions(self) -> Interactions:
         columns: dict[str, Any] = {
-            "user": self.user_col, "item": self.item_col, "rating": self.rating_col,
-            "time": self.time_col, "weight": self.weight_col, "duplicates": self.duplicates,
+            "user": self.user_col,
+            "item": self.item_col,
+            "rating": self.rating_col,
+            "time": self.time_col,
+            "weight": self.weight_col,
+            "duplicates": self.duplicates,
             "names": None if self.names is None else [name.strip() for name in self.names.split(",")],
-            "header": self.header, "delimiter": self.delimiter, "encoding": self.encoding,
-            "decimal": self.decimal, "day_first": self.day_first,
-        }  # fmt: skip
+            "header": self.header,
+            "delimiter": self.delimiter,
+            "encoding": self.encoding,
+            "decimal": self.decimal,
+            "day_first": self.day_first,
+        }
         if self.interactions is not None:
             if self.dataset is not None:
                 raise InputError("pass --dataset or --interactions, not both")
@@ -145,11 +153,13 @@ def takes_data(command: Callable[..., None]) -> Callable[..., None]:
     hints = get_type_hints(DataOptions, include_extras=True)
     parameters_of_data = {
         field.name: inspect.Parameter(
-            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default,
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=field.default,
             annotation=hints[field.name],
         )
         for field in fields(DataOptions)
-    }  # fmt: skip
+    }
     signature = inspect.signature(command, eval_str=True)
     parameters: list[inspect.Parameter] = []
     for name, parameter in signature.parameters.items():

@@ -83,10 +83,19 @@ def evaluate(
     try:
         with bar(not quiet) as progress:
             report = run_evaluation(
-                loaded, models, protocol=chosen, folds=folds, only_folds=only_folds, metrics=names,
-                seed=seed, filter_liked=not keep_liked, n_jobs=jobs, budget=budget, progress=progress,
+                loaded,
+                models,
+                protocol=chosen,
+                folds=folds,
+                only_folds=only_folds,
+                metrics=names,
+                seed=seed,
+                filter_liked=not keep_liked,
+                n_jobs=jobs,
+                budget=budget,
+                progress=progress,
                 on_result=None if quiet or len(models) == 1 else show,
-            )  # fmt: skip
+            )
     except EvaluationInterrupted as error:
         report, stopped = error.report, str(error)
     groups = {attribute: report.by(attribute) for attribute in by or ()}

@@ -51,18 +51,30 @@ def tune(
     chosen = protocol_for(protocol, test, loaded)
     with bar(not quiet) as progress:
         result = search(
-            loaded, model, trials, metric=metric, protocol=chosen, seed=seed, storage=study,
-            progress=progress, n_jobs=1 if jobs is None else jobs,
-        )  # fmt: skip
+            loaded,
+            model,
+            trials,
+            metric=metric,
+            protocol=chosen,
+            seed=seed,
+            storage=study,
+            progress=progress,
+            n_jobs=1 if jobs is None else jobs,
+        )
     if json_file:
         terminal.write_json(
             json_file,
             {
-                "model": result.spec, "params": result.params, "metric": metric, "value": result.value,
-                "dataset": loaded.name, "protocol": chosen, "seed": seed,
+                "model": result.spec,
+                "params": result.params,
+                "metric": metric,
+                "value": result.value,
+                "dataset": loaded.name,
+                "protocol": chosen,
+                "seed": seed,
                 "trials": [{"params": params, "value": value} for params, value in result.trials],
             },
-        )  # fmt: skip
+        )
     if json_file != "-":
         best = sorted(result.trials, key=lambda trial: -trial[1])[:5]
         rows = [(", ".join(f"{k}={v}" for k, v in p.items()), f"{value:.4f}") for p, value in best]

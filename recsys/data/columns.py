@@ -104,13 +104,33 @@ UNITS = ((1e17, 1e9, "nanoseconds"), (1e14, 1e6, "microseconds"), (1e11, 1e3, "m
 DAYS_FIRST = ("%d/%m/%Y", "%d/%m/%y", "%d-%m-%Y", "%d-%m-%y")
 MONTHS_FIRST = ("%m/%d/%Y", "%m/%d/%y", "%m-%d-%Y", "%m-%d-%y")
 OTHER_DATES = (
-    "%d.%m.%Y", "%d.%m.%y", "%d. %m. %Y", "%d.%m.%Y.", "%Y. %m. %d.", "%Y/%m/%d", "%Y.%m.%d",
-    "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%m %d, %Y", "%d-%b-%Y", "%d-%b-%y",
-)  # fmt: skip
+    "%d.%m.%Y",
+    "%d.%m.%y",
+    "%d. %m. %Y",
+    "%d.%m.%Y.",
+    "%Y. %m. %d.",
+    "%Y/%m/%d",
+    "%Y.%m.%d",
+    "%d %b %Y",
+    "%d %B %Y",
+    "%b %d, %Y",
+    "%B %d, %Y",
+    "%m %d, %Y",
+    "%d-%b-%Y",
+    "%d-%b-%y",
+)
 CLOCKS = (
-    "", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p", ", %H:%M", ", %H:%M:%S",
-    " %H.%M", " %H.%M.%S",
-)  # fmt: skip
+    "",
+    " %H:%M",
+    " %H:%M:%S",
+    " %H:%M:%S.%f",
+    " %I:%M %p",
+    " %I:%M:%S %p",
+    ", %H:%M",
+    ", %H:%M:%S",
+    " %H.%M",
+    " %H.%M.%S",
+)
 WITH_ZONE = ("%a %b %d %H:%M:%S %z %Y", "%a, %d %b %Y %H:%M:%S %z")
 
 
@@ -436,9 +456,11 @@ def times_of(where: str, name: str, column: Any, day_first: bool | None = None) 
         bad = np.append(~np.isfinite(numbers), False) & ~void
         example = texts[int(np.argmax(bad))] if bad.any() else ""
         cells = Cells(
-            values=np.append(numbers, np.nan)[codes], missing=void[codes], unreadable=bad[codes],
+            values=np.append(numbers, np.nan)[codes],
+            missing=void[codes],
+            unreadable=bad[codes],
             example=example,
-        )  # fmt: skip
+        )
         return _epochs(where, name, cells)
     seconds, day_first = _dates(where, name, texts, day_first)
     bad = np.append(np.isnan(seconds), False) & ~void
@@ -464,9 +486,11 @@ def _dated(values: NDArray[np.float64]) -> Cells:
     known = values[np.isfinite(values)]
     missing = np.isnan(values)
     return Cells(
-        values=values, missing=missing, unreadable=np.zeros(len(values), bool),
+        values=values,
+        missing=missing,
+        unreadable=np.zeros(len(values), bool),
         read_as=_date_text(float(known[0])) if len(known) else "",
-    )  # fmt: skip
+    )
 
 
 def _date_text(seconds: float) -> str:

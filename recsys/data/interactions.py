@@ -262,11 +262,25 @@ class Interactions:
         from recsys.data.reading import read
 
         return read(
-            table, user=user, item=item, rating=rating, time=time, weight=weight, items=items,
-            users=users, min_rating=min_rating, duplicates=duplicates, names=names, header=header,
-            delimiter=delimiter, encoding=encoding, decimal=decimal, day_first=day_first, name=name,
+            table,
+            user=user,
+            item=item,
+            rating=rating,
+            time=time,
+            weight=weight,
+            items=items,
+            users=users,
+            min_rating=min_rating,
+            duplicates=duplicates,
+            names=names,
+            header=header,
+            delimiter=delimiter,
+            encoding=encoding,
+            decimal=decimal,
+            day_first=day_first,
+            name=name,
             cold_items=cold_items,
-        )  # fmt: skip
+        )
 
     @classmethod
     def from_matrix(cls, matrix: sp.spmatrix, name: str = "matrix") -> Interactions:
@@ -462,12 +476,15 @@ class Interactions:
         has = [
             text
             for value, text in (
-                (self.rating, "ratings"), (self.time, "times"), (self.item_features, "item features"),
-                (self.user_features, "user features"), (self.held_out, "a test half"),
+                (self.rating, "ratings"),
+                (self.time, "times"),
+                (self.item_features, "item features"),
+                (self.user_features, "user features"),
+                (self.held_out, "a test half"),
                 (self.weight, "weights"),
             )
             if value is not None
-        ]  # fmt: skip
+        ]
         sizes = (
             f"{counted(self.n_users, 'user')}, {counted(self.n_items, 'item')}, "
             f"{counted(len(self.users), 'pair')}"
@@ -537,9 +554,16 @@ def merged(
     elif mode == "count":
         weight = np.ones(len(u), dtype=np.float64)
     return Interactions(
-        u.astype(np.int32, copy=False), i.astype(np.int32, copy=False), user_ids, item_ids, rating, time,
-        name=name, notes=notes, weight=weight,
-    )  # fmt: skip
+        u.astype(np.int32, copy=False),
+        i.astype(np.int32, copy=False),
+        user_ids,
+        item_ids,
+        rating,
+        time,
+        name=name,
+        notes=notes,
+        weight=weight,
+    )
 
 
 def _repeats(u: NDArray[Any], i: NDArray[Any], n_items: int) -> int:
@@ -586,11 +610,17 @@ def subset(data: Interactions, keep: NDArray[np.bool_], note: str = "") -> Inter
     excluded = _excluded(data, ~keep)
     columns = {name: None if column is None else column[keep] for name, column in columns.items()}
     return replace(
-        data, users=u.astype(np.int32), items=i.astype(np.int32), user_ids=user_ids, item_ids=item_ids,
+        data,
+        users=u.astype(np.int32),
+        items=i.astype(np.int32),
+        user_ids=user_ids,
+        item_ids=item_ids,
         user_features=None if data.user_features is None else data.user_features.reindex(user_ids),
         item_features=None if data.item_features is None else data.item_features.reindex(item_ids),
-        notes=(*data.notes, note) if note else data.notes, excluded=excluded, **columns,
-    )  # fmt: skip
+        notes=(*data.notes, note) if note else data.notes,
+        excluded=excluded,
+        **columns,
+    )
 
 
 def _excluded(data: Interactions, out: NDArray[np.bool_]) -> Interactions:

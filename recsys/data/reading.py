@@ -98,9 +98,14 @@ def read(
     path = isinstance(table, (str, os.PathLike))
     name = name or (Path(table).name if path else NAME)
     source = read_table(
-        table, wanted=wanted, names=names, header=header, delimiter=delimiter, encoding=encoding,
+        table,
+        wanted=wanted,
+        names=names,
+        header=header,
+        delimiter=delimiter,
+        encoding=encoding,
         name=None if path else name,
-    )  # fmt: skip
+    )
     where = source.name
     if not roles:
         wanted(source)
@@ -123,16 +128,31 @@ def read(
         return kept(cells[role].values) if role in cells else None
 
     data = merged(
-        kept(cells["user"].codes), kept(cells["item"].codes), cells["user"].ids, cells["item"].ids,
-        values("rating"), values("time"), values("weight"), duplicates, name, compact=not every,
-    )  # fmt: skip
+        kept(cells["user"].codes),
+        kept(cells["item"].codes),
+        cells["user"].ids,
+        cells["item"].ids,
+        values("rating"),
+        values("time"),
+        values("weight"),
+        duplicates,
+        name,
+        compact=not every,
+    )
     marks = {cells[role].decimal for role in ("rating", "weight") if role in cells} - {None}
     first = cells["time"].day_first if "time" in cells else None
     columns = Columns(
-        roles["user"], roles["item"], roles.get("rating"), roles.get("time"), None, source.kind,
-        roles.get("weight"), decimal or ("," if "," in marks else None),
-        day_first if first is None else first, duplicates,
-    )  # fmt: skip
+        roles["user"],
+        roles["item"],
+        roles.get("rating"),
+        roles.get("time"),
+        None,
+        source.kind,
+        roles.get("weight"),
+        decimal or ("," if "," in marks else None),
+        day_first if first is None else first,
+        duplicates,
+    )
     lines = [f"{REASONS[why]}, left out: {count:,}" for why, count in left_out.items()]
     if not plain:
         lines = [_described(source, roles, cells, rows, data), *lines, *notes, *_early(data.time)]
@@ -211,9 +231,13 @@ def _candidates(
 
 
 def _cells(
-    source: Table, roles: dict[str, str], unused: list[str], chosen: dict[str, str | None],
-    decimal: str | None, day_first: bool | None,
-) -> tuple[dict[str, Cells], list[str]]:  # fmt: skip
+    source: Table,
+    roles: dict[str, str],
+    unused: list[str],
+    chosen: dict[str, str | None],
+    decimal: str | None,
+    day_first: bool | None,
+) -> tuple[dict[str, Cells], list[str]]:
     """Return the columns as what they are read as; candidates whose cells fit take their roles."""
     where, notes = source.name, list(source.notes)
     cells = {

@@ -117,9 +117,14 @@ def texts(table: pd.DataFrame | None) -> Features | None:
         cells = column.where(column.notna(), "").astype(str)
         several = cells.str.contains(SEPARATOR, regex=False).mean() > SEVERAL
         counter = CountVectorizer(
-            tokenizer=_values if several else _words, token_pattern=None, lowercase=False, min_df=2,
-            max_features=WORDS, binary=True, dtype=np.float64,
-        )  # fmt: skip
+            tokenizer=_values if several else _words,
+            token_pattern=None,
+            lowercase=False,
+            min_df=2,
+            max_features=WORDS,
+            binary=True,
+            dtype=np.float64,
+        )
         try:
             X = counter.fit_transform(cells)
         except ValueError:  # no value or word stands in two rows

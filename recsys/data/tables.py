@@ -96,8 +96,11 @@ def read_table(
         return source
     if not isinstance(source, (str, os.PathLike)):
         for what, value in (
-            ("names", names), ("header", header), ("delimiter", delimiter), ("encoding", encoding),
-        ):  # fmt: skip
+            ("names", names),
+            ("header", header),
+            ("delimiter", delimiter),
+            ("encoding", encoding),
+        ):
             if value is not None:
                 raise InputError(f"{what} is for files; a table has its columns")
         return _of_frame(source, name or "interactions")
@@ -401,9 +404,14 @@ def _utf8(data: Any, encoding: str | None, where: str) -> Any:
 
 
 def _of_text(
-    text: Any, where: str, wanted: Any, names: Sequence[str] | None, header: bool | None,
-    delimiter: str | None, encoded: bool,
-) -> Table:  # fmt: skip
+    text: Any,
+    where: str,
+    wanted: Any,
+    names: Sequence[str] | None,
+    header: bool | None,
+    delimiter: str | None,
+    encoded: bool,
+) -> Table:
     head = _lines(text, where, 3)
     notes = []
     try:
@@ -524,9 +532,16 @@ def _read_irregular(
         try:
             frame = pd.read_csv(
                 io.BytesIO(_first_row(width, delimiter) + data),
-                sep=delimiter, header=0, skiprows=range(1, skip + 1), dtype=str, engine="c",
-                keep_default_na=False, on_bad_lines="warn", index_col=False, encoding_errors="replace",
-            )  # fmt: skip
+                sep=delimiter,
+                header=0,
+                skiprows=range(1, skip + 1),
+                dtype=str,
+                engine="c",
+                keep_default_na=False,
+                on_bad_lines="warn",
+                index_col=False,
+                encoding_errors="replace",
+            )
         except (pd.errors.ParserError, ValueError) as error:
             raise InputError(f"{where}: {first_line(error)}") from None
     ragged = sum(len(re.findall(r"Skipping line \d+", str(one.message))) for one in told)

@@ -57,9 +57,12 @@ def read_rows(path: str | Path) -> tuple[list[str], list[list[str]]]:
 
 
 def encode(
-    names: list[str], rows: list[list[str]], target: str | None, positive: str | Sequence[str] | None,
+    names: list[str],
+    rows: list[list[str]],
+    target: str | None,
+    positive: str | Sequence[str] | None,
     source: str,
-) -> OneHot:  # fmt: skip
+) -> OneHot:
     """Encode rows of categories; arguments and errors as in `read_categorical`."""
     target = names[-1] if target is None else target
     if target not in names:

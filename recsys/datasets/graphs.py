@@ -163,12 +163,17 @@ def _nips(folder: Path) -> Graph:
     links = np.column_stack([together.row, together.col]).astype(np.int64)
     named = Objects.of("author", [line.strip() for line in people], words)
     return Graph(
-        sp.csr_matrix(incidence @ papers), None, links, named, named, "tf-idf",
+        sp.csr_matrix(incidence @ papers),
+        None,
+        links,
+        named,
+        named,
+        "tf-idf",
         (
             "An author's words are those of the papers that make the links: two who wrote a paper "
             "together share its words, and the metric values flatter every predictor",
         ),
-    )  # fmt: skip
+    )
 
 
 @GRAPHS.add("cora")
@@ -210,9 +215,11 @@ def _movielens(folder: Path) -> Graph:
     other = encode_table(about)
     good = np.asarray(data.rating) >= 5
     return Graph(
-        found.X, other.X, np.column_stack([data.users, data.items])[good].astype(np.int64),
+        found.X,
+        other.X,
+        np.column_stack([data.users, data.items])[good].astype(np.int64),
         Objects.of("user", [str(one) for one in data.user_ids], found.names),
         Objects.of(
             "movie", [str(one) for one in data.item_ids], other.names, [str(t) for t in data.titles]
         ),
-    )  # fmt: skip
+    )

@@ -272,9 +272,14 @@ def _graph(ends: NDArray[np.int64], here: Described, there: Described | None) ->
         raise InputError("there is no link between two objects")
     other = here if there is None else there
     return Graph(
-        here.X, None if there is None else there.X, links.astype(np.int64), here.objects, other.objects,
-        notes=tuple(notes), by_id=here.by_id or other.by_id,
-    )  # fmt: skip
+        here.X,
+        None if there is None else there.X,
+        links.astype(np.int64),
+        here.objects,
+        other.objects,
+        notes=tuple(notes),
+        by_id=here.by_id or other.by_id,
+    )
 
 
 def _pair_columns(

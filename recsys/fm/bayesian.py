@@ -112,16 +112,21 @@ class BayesianFactorizationMachine(BaseEstimator):
             check_integer("split", self.split, 1)
 
     def _sample(
-        self, X: sp.csr_matrix, y: NDArray[np.float64], classes: bool, scale: float = 1.0,
+        self,
+        X: sp.csr_matrix,
+        y: NDArray[np.float64],
+        classes: bool,
+        scale: float = 1.0,
         weights: NDArray[np.float64] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         orders = range(2, self.degree + 1)
         size = 1 + X.shape[1] * (1 + len(orders) * self.n_components)
         kept = self.n_draws - self.burn_in
         check_fits(
-            size * kept, f"{kept:,} draws of {size:,} parameters",
+            size * kept,
+            f"{kept:,} draws of {size:,} parameters",
             "lower n_draws or n_components, or raise burn_in",
-        )  # fmt: skip
+        )
         self._shape = (self.degree, self.n_components, self.fit_linear)
         split = X.shape[1] if self.split is None else self.split
         if split > X.shape[1]:
@@ -129,10 +134,20 @@ class BayesianFactorizationMachine(BaseEstimator):
         ends = np.arange(split), np.arange(split, X.shape[1])
         seed = check_random_state(self.random_state).randint(2**31, size=4)
         sampler = Sampler(
-            pairs_of_rows(X, ends), ends, y, orders, self.n_components, X.shape[1], classes,
-            self.fit_linear, self.fit_intercept, float(self.init_scale), np.random.default_rng(seed),
-            self.num_threads or None, weights,
-        )  # fmt: skip
+            pairs_of_rows(X, ends),
+            ends,
+            y,
+            orders,
+            self.n_components,
+            X.shape[1],
+            classes,
+            self.fit_linear,
+            self.fit_intercept,
+            float(self.init_scale),
+            np.random.default_rng(seed),
+            self.num_threads or None,
+            weights,
+        )
         draws, precisions, done = np.empty((kept, size)), np.empty(kept), 0
         total = np.zeros(len(y))
         self.history_: list[dict[str, float]] = []
@@ -152,8 +167,10 @@ class BayesianFactorizationMachine(BaseEstimator):
         if not classes and _mean(left, weights) > WORSE * _mean(y**2, weights) > 0.0:
             warnings.warn(
                 "the mean of the draws fits the training rows worse than no model: scale the features, "
-                "or raise n_draws and burn_in", ConvergenceWarning, stacklevel=3,
-            )  # fmt: skip
+                "or raise n_draws and burn_in",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
         mean = self.draws_.mean(axis=0)
         self.intercept_, self.w_ = float(mean[0]), mean[1 : 1 + X.shape[1]]
 

@@ -57,9 +57,12 @@ class PairEncoder:
     """
 
     def __init__(
-        self, users: pd.DataFrame | None = None, items: pd.DataFrame | None = None, buckets: int = 10,
+        self,
+        users: pd.DataFrame | None = None,
+        items: pd.DataFrame | None = None,
+        buckets: int = 10,
         unknown: str = "ignore",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.users, self.items, self.buckets, self.unknown = users, items, buckets, unknown
 
     def fit(self, n_users: int, n_items: int) -> PairEncoder:

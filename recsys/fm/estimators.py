@@ -19,9 +19,13 @@ from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, POWER, PRODUCT, 
 from recsys.utils.validation import check_choice, check_integer
 
 __all__ = [
-    "AllSubsetsClassifier", "AllSubsetsRegressor", "FactorizationMachineClassifier",
-    "FactorizationMachineRegressor", "PolynomialNetworkClassifier", "PolynomialNetworkRegressor",
-]  # fmt: skip
+    "AllSubsetsClassifier",
+    "AllSubsetsRegressor",
+    "FactorizationMachineClassifier",
+    "FactorizationMachineRegressor",
+    "PolynomialNetworkClassifier",
+    "PolynomialNetworkRegressor",
+]
 
 LOWER = ("explicit", "augment", "simplex", "inhomogeneous")
 

@@ -169,8 +169,9 @@ class Objective:
             return up[first], down[second]
         shares = [self.row_weights[some] / self.row_weights[some].sum() for some in (up, down)]
         return (
-            self.rng.choice(up, size=count, p=shares[0]), self.rng.choice(down, size=count, p=shares[1])
-        )  # fmt: skip
+            self.rng.choice(up, size=count, p=shares[0]),
+            self.rng.choice(down, size=count, p=shares[1]),
+        )
 
     def counts(self) -> NDArray[Any]:
         """Return how many rows have each column, (features,); of rows with weights their sum."""
@@ -244,9 +245,15 @@ class Objective:
         # as many parts as the rows are worth, whatever the number of threads: the same bits on any
         parts = np.zeros((ROW_CHUNKS if self.X.shape[0] >= MANY_ROWS else 1, len(z)))
         arguments = (
-            z, model.layout, Compressed.of(self.X), self.y, self.target.row_weights,
-            self.loss.code, self.pred, parts,
-        )  # fmt: skip
+            z,
+            model.layout,
+            Compressed.of(self.X),
+            self.y,
+            self.target.row_weights,
+            self.loss.code,
+            self.pred,
+            parts,
+        )
         threads = threads_for(3.0 * model.work(self.X), self.threads)
         in_threads(threads, full_gradient, *arguments)
         gradient = parts[0] if len(parts) == 1 else parts.sum(axis=0)

@@ -269,9 +269,14 @@ class Interpretation:
 
     @available_if(_selects)
     def sparsify(
-        self, X: ArrayLike, y: ArrayLike, n_interactions: int, low: float | None = None,
-        high: float | None = None, max_steps: int = 30,
-    ) -> Any:  # fmt: skip
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        n_interactions: int,
+        low: float | None = None,
+        high: float | None = None,
+        max_steps: int = 30,
+    ) -> Any:
         """Refit with the regularization strength that leaves n interactions, found by bisection.
 
         Parameters

@@ -56,9 +56,14 @@ class Recovery(NamedTuple):
 
 
 def planted_interactions(
-    n: int, groups: int, per_group: int, noise_features: int, correlation: float = 0.2,
-    noise: float = 0.1, seed: int = 0,
-) -> PlantedInteractions:  # fmt: skip
+    n: int,
+    groups: int,
+    per_group: int,
+    noise_features: int,
+    correlation: float = 0.2,
+    noise: float = 0.1,
+    seed: int = 0,
+) -> PlantedInteractions:
     """Draw rows whose target is the sum of all products of two features of one group.
 
     Parameters
@@ -124,6 +129,7 @@ def recovery(W: ArrayLike, P: ArrayLike, weights: bool | None = None) -> Recover
     hits = int(((t != 0) & (m != 0)).sum())
     total = int((t != 0).sum() + (m != 0).sum())
     return Recovery(
-        float(np.abs(t - m).sum()), 2.0 * hits / total if total else 1.0,
+        float(np.abs(t - m).sum()),
+        2.0 * hits / total if total else 1.0,
         bool(np.array_equal(t != 0, m != 0)),
-    )  # fmt: skip
+    )

@@ -121,9 +121,14 @@ class Kernel:
 
 
 def values(
-    kernel: Kernel, s: NDArray[Any], i: NDArray[Any], j: NDArray[Any], sizes: NDArray[Any], n: int,
+    kernel: Kernel,
+    s: NDArray[Any],
+    i: NDArray[Any],
+    j: NDArray[Any],
+    sizes: NDArray[Any],
+    n: int,
     normalize: bool = True,
-) -> NDArray[np.float64]:  # fmt: skip
+) -> NDArray[np.float64]:
     """Return a kernel's values on counts, each distinct triple evaluated once.
 
     Parameters

@@ -189,9 +189,13 @@ class SparseGram:
     """
 
     def __init__(
-        self, K: sp.csr_matrix, table: NDArray[np.float64], classes: NDArray[np.int32],
-        row_sums: NDArray[np.float64], offsets: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        K: sp.csr_matrix,
+        table: NDArray[np.float64],
+        classes: NDArray[np.int32],
+        row_sums: NDArray[np.float64],
+        offsets: Any = None,
+    ) -> None:
         self.values, self.table, self.classes = K, table, classes
         self.row_sums, self.offsets = row_sums, offsets
 

@@ -16,15 +16,26 @@ from recsys.registry import Registry, check_parameters
 from recsys.utils import model_file
 
 __all__ = [
-    "LINKS", "Learned", "made", "read_link_predictor", "taken", "taken_csr", "taken_flag",
-    "taken_number", "write_link_predictor",
-]  # fmt: skip
+    "LINKS",
+    "Learned",
+    "made",
+    "read_link_predictor",
+    "taken",
+    "taken_csr",
+    "taken_flag",
+    "taken_number",
+    "write_link_predictor",
+]
 
 # Dtypes of labels, and the type that JSON gives their values
 LABELS: dict[str, type] = {
-    "bool": bool, "str": str, "object": str, "float32": float, "float64": float,
+    "bool": bool,
+    "str": str,
+    "object": str,
+    "float32": float,
+    "float64": float,
     **{f"{sign}int{bits}": int for sign in ("", "u") for bits in (8, 16, 32, 64)},
-}  # fmt: skip
+}
 HERE = ("device",)  # parameters of the machine, not of the model
 
 

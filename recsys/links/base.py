@@ -19,9 +19,16 @@ from recsys.utils import model_file
 from recsys.utils.features import as_array, as_labels, check_sample_weight, native
 
 __all__ = [
-    "LINKS", "Learned", "LinkPredictor", "Parts", "Task", "check_symmetric", "check_task",
-    "load_link_predictor", "make_link_predictor",
-]  # fmt: skip
+    "LINKS",
+    "Learned",
+    "LinkPredictor",
+    "Parts",
+    "Task",
+    "check_symmetric",
+    "check_task",
+    "load_link_predictor",
+    "make_link_predictor",
+]
 
 Array = NDArray[np.float64]
 

@@ -21,9 +21,14 @@ from recsys.utils.spec import parse_spec
 from recsys.utils.validation import check_choice, check_flag, check_integer, check_real, texts_of
 
 __all__ = [
-    "LinkComparison", "LinkResult", "StrongestLinks", "compare_links", "fit_on_all_links",
-    "split_graph", "strongest_links",
-]  # fmt: skip
+    "LinkComparison",
+    "LinkResult",
+    "StrongestLinks",
+    "compare_links",
+    "fit_on_all_links",
+    "split_graph",
+    "strongest_links",
+]
 
 
 class LinkResult(NamedTuple):

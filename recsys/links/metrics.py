@@ -50,9 +50,11 @@ def link_metrics(labels: ArrayLike, scores: ArrayLike) -> LinkMetrics:
     predicted = given > 0
     hits = int((predicted & truth).sum())
     return LinkMetrics(
-        float(roc_auc_score(truth, given)), float((predicted == truth).mean()),
-        float(hits / predicted.sum()) if predicted.any() else float("nan"), float(hits / truth.sum()),
-    )  # fmt: skip
+        float(roc_auc_score(truth, given)),
+        float((predicted == truth).mean()),
+        float(hits / predicted.sum()) if predicted.any() else float("nan"),
+        float(hits / truth.sum()),
+    )
 
 
 def auc_error(labels: NDArray[Any], scores: NDArray[np.float64]) -> float:

@@ -131,9 +131,10 @@ class _Network(LinkPredictor):
         weights = sum(rows * columns for rows, columns in [*shapes, *self._sizes()])
         # float32 each, with its gradient and Adam's two moments
         check_fits(
-            2.0 * weights, f"the {weights:,} weights of this network",
+            2.0 * weights,
+            f"the {weights:,} weights of this network",
             "lower n_components, hidden or layers",
-        )  # fmt: skip
+        )
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.random_state)
             self._place = _usable(torch, self.device)

@@ -68,9 +68,14 @@ class PairKernel:
         return self.matrix is not None
 
     def solve(
-        self, index: Index, ridge: Array, y: Array, start: Array, tol: float,
+        self,
+        index: Index,
+        ridge: Array,
+        y: Array,
+        start: Array,
+        tol: float,
         heard: Callable[[], None],
-    ) -> Array:  # fmt: skip
+    ) -> Array:
         """Return about (K + 1 + diag(ridge))⁻¹y of the indexed pairs; `heard` is called at each product.
 
         Conjugate gradients from `start`; where they take longer than a factor would, that.
@@ -193,9 +198,14 @@ def _gap(
 
 
 def _lowest(
-    ridge: float, alpha: Array, way: Array, scores: Array, ahead: Array, y: Array,
+    ridge: float,
+    alpha: Array,
+    way: Array,
+    scores: Array,
+    ahead: Array,
+    y: Array,
     weights: Array,
-) -> float:  # fmt: skip
+) -> float:
     """Return how far along the way the objective, a convex one, is least."""
 
     def slope(t: float) -> float:

@@ -140,15 +140,22 @@ class _Factorized(LinkPredictor):
                 self.intercept_ = float(bias_step(target, self.intercept_))
             if columns is not None:
                 linear_epoch(
-                    np.arange(len(self.shared_)), Compressed.of(columns), target, self.shared_,
+                    np.arange(len(self.shared_)),
+                    Compressed.of(columns),
+                    target,
+                    self.shared_,
                     self.beta_,
-                )  # fmt: skip
+                )
             for place, term in enumerate(self.terms_):
                 report(f"epoch {step}", step - 1 + place / len(self.terms_), self.max_iter)
                 pair_epoch(
-                    pairs, term, target, shrinkages[place], self._has_weights(term),
+                    pairs,
+                    term,
+                    target,
+                    shrinkages[place],
+                    self._has_weights(term),
                     self.num_threads or None,
-                )  # fmt: skip
+                )
             last_term = self.terms_[-1]
             if self._learns_theta() and last_term.theta is not None:
                 orders = order_products(last_term, pairs, self.num_threads or None)
@@ -184,9 +191,14 @@ class _Factorized(LinkPredictor):
 
     def _forward(self, pairs: Pairs, task: Task, shared: sp.csr_matrix | None) -> Array:
         out = self.intercept_ + predict_pairs(
-            self.terms_, task.A, task.B, pairs.left, pairs.right, pairs.symmetric,
+            self.terms_,
+            task.A,
+            task.B,
+            pairs.left,
+            pairs.right,
+            pairs.symmetric,
             self.num_threads or None,
-        )  # fmt: skip
+        )
         return out if shared is None else out + shared @ self.shared_
 
     def _objective(self, target: Target) -> float:
@@ -218,9 +230,13 @@ class _Factorized(LinkPredictor):
                     # the other way round the coefficients are, too: A^t is then of the right table
                     c = order if p is term.left else order[::-1]
                     add_shares(
-                        c * share, term.weights, p[rows] * a.data[:, None],
-                        q[columns] * b.data[:, None], pairs, alone,
-                    )  # fmt: skip
+                        c * share,
+                        term.weights,
+                        p[rows] * a.data[:, None],
+                        q[columns] * b.data[:, None],
+                        pairs,
+                        alone,
+                    )
         return Parts(float(self.intercept_), float(alone[0]), float(alone[1]), rows, columns, pairs)
 
     def _widths(self) -> tuple[int, int]:
@@ -642,6 +658,10 @@ class PairFactorizationMachine(_Factorized):
         left = found.left + float(found.pairs[np.ix_(~ones[0], ones[1])].sum())
         right = found.right + float(found.pairs[np.ix_(ones[0], ~ones[1])].sum())
         return Parts(
-            base, left, right, found.rows[~ones[0]], found.columns[~ones[1]],
+            base,
+            left,
+            right,
+            found.rows[~ones[0]],
+            found.columns[~ones[1]],
             found.pairs[np.ix_(~ones[0], ~ones[1])],
-        )  # fmt: skip
+        )

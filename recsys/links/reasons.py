@@ -112,9 +112,15 @@ def link_reasons(
         (int(parts.rows[k // width]), int(parts.columns[k % width]), float(flat[k])) for k in best
     )
     return LinkReasons(
-        "exact", score, parts.base, parts.left, parts.right, listed,
-        float(flat.sum() - flat[best].sum()), used - len(best),
-    )  # fmt: skip
+        "exact",
+        score,
+        parts.base,
+        parts.left,
+        parts.right,
+        listed,
+        float(flat.sum() - flat[best].sum()),
+        used - len(best),
+    )
 
 
 def _changes(

@@ -44,9 +44,13 @@ class LinkSplit(NamedTuple):
 
 
 def sample_negatives(
-    positives: ArrayLike, n_left: int, n_right: int | None, count: int, seed: int = 0,
+    positives: ArrayLike,
+    n_left: int,
+    n_right: int | None,
+    count: int,
+    seed: int = 0,
     avoid: ArrayLike | None = None,
-) -> Index:  # fmt: skip
+) -> Index:
     """Return `count` distinct pairs without a link, drawn uniformly, (count, 2).
 
     Parameters
@@ -127,9 +131,14 @@ def _codes(pairs: NDArray[np.int64], n_left: int, n_right: int | None) -> Index:
 
 
 def split_pairs(
-    positives: ArrayLike, n_left: int, n_right: int | None = None, test_size: float = 0.5,
-    ratio: float = 1.0, test_ratio: float | None = 1.0, seed: int = 0,
-) -> LinkSplit:  # fmt: skip
+    positives: ArrayLike,
+    n_left: int,
+    n_right: int | None = None,
+    test_size: float = 0.5,
+    ratio: float = 1.0,
+    test_ratio: float | None = 1.0,
+    seed: int = 0,
+) -> LinkSplit:
     """Split links at random, and draw negatives for each part.
 
     Repeated links count once, and so do (i, j) and (j, i) of one kind.
@@ -180,9 +189,13 @@ def _every_other(pairs: Index, n_left: int, n_right: int | None) -> Index:
 
 
 def split_objects(
-    positives: ArrayLike, n_left: int, n_right: int | None = None, test_size: float = 0.3,
-    ratio: float = 1.0, seed: int = 0,
-) -> LinkSplit:  # fmt: skip
+    positives: ArrayLike,
+    n_left: int,
+    n_right: int | None = None,
+    test_size: float = 0.3,
+    ratio: float = 1.0,
+    seed: int = 0,
+) -> LinkSplit:
     """Split over objects (cold start): tested pairs join two objects that no training pair contains.
 
     Parameters are those of `split_pairs`; objects of each kind are held out. Links between a held-out

@@ -120,8 +120,9 @@ class PairSVM(LinkPredictor):
 
     def _learned(self) -> Learned:
         scalars: dict[str, Any] = {
-            "intercept_": self.intercept_, "symmetric_": bool(self.symmetric_),
-        }  # fmt: skip
+            "intercept_": self.intercept_,
+            "symmetric_": bool(self.symmetric_),
+        }
         arrays = {
             "dual_coef_": self.dual_coef_,
             **{f"pairs_.{k}": ends.astype(np.int64) for k, ends in enumerate(self.pairs_)},

@@ -21,9 +21,12 @@ __all__ = ["ALL_SUBSETS", "ANOVA", "FORM_NAMES", "MIXED", "POWER", "PRODUCT", "F
 ANOVA, ALL_SUBSETS, PRODUCT, MIXED, POWER = range(5)
 
 FORM_NAMES = {
-    ANOVA: "factorization machines", MIXED: "shared orders", ALL_SUBSETS: "the all-subsets model",
-    PRODUCT: "polynomial networks", POWER: "polynomial networks of powers",
-}  # fmt: skip
+    ANOVA: "factorization machines",
+    MIXED: "shared orders",
+    ALL_SUBSETS: "the all-subsets model",
+    PRODUCT: "polynomial networks",
+    POWER: "polynomial networks of powers",
+}
 
 GUARD = 4.0  # |p x| up to which the recursion (3.20), whose error grows with its powers, is never left
 GROWTH = 1e4  # of an error by that recursion, beyond which a row is gone through instead

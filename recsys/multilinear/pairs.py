@@ -22,9 +22,16 @@ from recsys.utils.threads import threads_for
 from recsys.utils.validation import check_ids
 
 __all__ = [
-    "PairTerm", "Pairs", "Side", "add_products", "careful_slopes", "make_pairs",
-    "object_tables", "order_products", "predict_pairs",
-]  # fmt: skip
+    "PairTerm",
+    "Pairs",
+    "Side",
+    "add_products",
+    "careful_slopes",
+    "make_pairs",
+    "object_tables",
+    "order_products",
+    "predict_pairs",
+]
 
 
 class Side(NamedTuple):
@@ -50,9 +57,12 @@ class Pairs(NamedTuple):
 
 
 def make_pairs(
-    A: sp.csr_matrix, B: sp.csr_matrix, left: NDArray[np.int64], right: NDArray[np.int64],
+    A: sp.csr_matrix,
+    B: sp.csr_matrix,
+    left: NDArray[np.int64],
+    right: NDArray[np.int64],
     symmetric: bool = False,
-) -> Pairs:  # fmt: skip
+) -> Pairs:
     """Index pairs by their objects; under `symmetric` A and B are the same, and a pair has two ends.
 
     Pairs in the order of `left` are walked fastest.
@@ -174,9 +184,14 @@ def object_tables(X: sp.csr_matrix, p: NDArray[np.float64], degree: int) -> NDAr
 
 
 def predict_pairs(
-    terms: Sequence[PairTerm], A: sp.csr_matrix, B: sp.csr_matrix, left: NDArray[np.int64],
-    right: NDArray[np.int64], symmetric: bool = False, threads: int | None = None,
-) -> NDArray[np.float64]:  # fmt: skip
+    terms: Sequence[PairTerm],
+    A: sp.csr_matrix,
+    B: sp.csr_matrix,
+    left: NDArray[np.int64],
+    right: NDArray[np.int64],
+    symmetric: bool = False,
+    threads: int | None = None,
+) -> NDArray[np.float64]:
     """Return the terms' predictions of index pairs, from per-object tables: no pair row is formed.
 
     Parameters
@@ -239,17 +254,28 @@ def order_products(term: PairTerm, pairs: Pairs, threads: int | None) -> NDArray
         weight = term.weights[s] * (0.5 if pairs.symmetric else 1.0)
         for r in range(1, m + 1):
             add_products(
-                pairs.left, pairs.right, TA[:, : r + 1].copy(), TB[:, : r + 1].copy(),
-                np.full(r + 1, weight), pairs.symmetric, out[r - 1], threads,
-            )  # fmt: skip
+                pairs.left,
+                pairs.right,
+                TA[:, : r + 1].copy(),
+                TB[:, : r + 1].copy(),
+                np.full(r + 1, weight),
+                pairs.symmetric,
+                out[r - 1],
+                threads,
+            )
     return np.ascontiguousarray(out.T)
 
 
 def add_products(
-    left: NDArray[np.int64], right: NDArray[np.int64], TA: NDArray[np.float64],
-    TB: NDArray[np.float64], c: NDArray[np.float64], symmetric: bool, out: NDArray[np.float64],
+    left: NDArray[np.int64],
+    right: NDArray[np.int64],
+    TA: NDArray[np.float64],
+    TB: NDArray[np.float64],
+    c: NDArray[np.float64],
+    symmetric: bool,
+    out: NDArray[np.float64],
     threads: int | None,
-) -> None:  # fmt: skip
+) -> None:
     """Add the products of two sides' tables to the pairs' predictions."""
     threads = threads_for(2.0 * len(left) * len(c), threads)
     in_threads(threads, _add_products, left, right, TA, TB, c, symmetric, out)

@@ -14,8 +14,12 @@ from recsys.utils.features import real_array
 from recsys.utils.validation import check_integer
 
 __all__ = [
-    "elementary_polynomials", "newton_identities", "symmetric_polynomials", "with_size", "without",
-]  # fmt: skip
+    "elementary_polynomials",
+    "newton_identities",
+    "symmetric_polynomials",
+    "with_size",
+    "without",
+]
 
 # Share of e_t that must be left without one size, or the difference is not trusted.
 SAFE = 0.1

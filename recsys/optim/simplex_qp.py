@@ -128,9 +128,15 @@ def _residual(a: Vector, g: Vector, sign: Vector) -> float:
 
 
 def _descend(
-    K: Vector, q: Vector, sign: Vector, ridge: Vector, face: NDArray[np.int64], a: Vector, share: float,
+    K: Vector,
+    q: Vector,
+    sign: Vector,
+    ridge: Vector,
+    face: NDArray[np.int64],
+    a: Vector,
+    share: float,
     tol: float,
-) -> int:  # fmt: skip
+) -> int:
     """Minimise over a face by conjugate gradients, set what turned negative to 0, and return the steps.
 
     They end where the gradient is `share` of what it was, or near `tol`.

@@ -109,9 +109,21 @@ def _dense_rows(w, threads, indptr, indices, data, bases, degree, scale, out):
 
 @jit
 def _sparse_rows(
-    w, threads, indptr, indices, data, base_ptr, base_ids, base_values, components, degree, scale,
-    out_ptr, out_indices, out_data,
-):  # fmt: skip
+    w,
+    threads,
+    indptr,
+    indices,
+    data,
+    base_ptr,
+    base_ids,
+    base_values,
+    components,
+    degree,
+    scale,
+    out_ptr,
+    out_indices,
+    out_data,
+):
     """Count the bases that share `degree` features with each row, or, given the space, fill them in."""
     counting = len(out_indices) == 0
     shared = np.zeros(components, dtype=np.int32)

@@ -279,9 +279,13 @@ def _all_differ(counts: list[Counter[int]]) -> None:
 
 
 def _bases(
-    counts: list[Counter[int]], start: NDArray[np.int64], components: int, distribution: str,
-    rng: np.random.Generator, sparsity: float = 0.0,
-) -> NDArray[np.float64]:  # fmt: skip
+    counts: list[Counter[int]],
+    start: NDArray[np.int64],
+    components: int,
+    distribution: str,
+    rng: np.random.Generator,
+    sparsity: float = 0.0,
+) -> NDArray[np.float64]:
     """Return the product of the random entries of each itemset, (itemsets, components)."""
     entries = draw(rng, distribution, (int(start[-1]), components))
     if sparsity:

@@ -268,9 +268,11 @@ class RandomKernelMap(_Map):
 
     def _draw_sketch(self, features: int, rng: np.random.Generator) -> None:
         self.sketch_ = PolynomialCountSketch(
-            degree=self.degree, n_components=self.n_components, coef0=self.coef,
+            degree=self.degree,
+            n_components=self.n_components,
+            coef0=self.coef,
             random_state=int(rng.integers(2**31)),
-        ).fit(np.zeros((1, features)))  # fmt: skip
+        ).fit(np.zeros((1, features)))
 
     # ---- features
 

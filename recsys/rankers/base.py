@@ -462,9 +462,14 @@ class Ranker:
             part = rows if count <= block else rows.part(start, start + block)
             some = None if users is None else users[start : start + block]
             top_n(
-                self._all_scores(some, part), part.matrix, skip_liked, allowed.mask,
-                ids[start : start + block], best[start : start + block], liked_last=allowed.listed,
-            )  # fmt: skip
+                self._all_scores(some, part),
+                part.matrix,
+                skip_liked,
+                allowed.mask,
+                ids[start : start + block],
+                best[start : start + block],
+                liked_last=allowed.listed,
+            )
         return ids, best
 
     def _all_scores(self, users: NDArray[np.int64] | None, rows: Rows) -> NDArray[Any]:

@@ -179,9 +179,19 @@ class EASE(ItemWeights):
         weights = np.empty(len(near), dtype=np.float32)
         with parallel() as threads, threadpool_limits(1, "blas"):  # one LAPACK in each thread
             in_parts(
-                threads, _regress, ordered.indptr.astype(np.int64), ordered.indices, ordered.data,
-                own[order], ridge[order], order, begins[:-1][order], lengths[order], near, weights,
-            )  # fmt: skip
+                threads,
+                _regress,
+                ordered.indptr.astype(np.int64),
+                ordered.indices,
+                ordered.data,
+                own[order],
+                ridge[order],
+                order,
+                begins[:-1][order],
+                lengths[order],
+                near,
+                weights,
+            )
         return sp.csc_matrix((weights, near, begins), shape=(items, items)).tocsr()
 
 
@@ -190,8 +200,19 @@ class EASE(ItemWeights):
 
 @jit
 def _regress(
-    first, stride, indptr, indices, data, own, ridge, names, begins, lengths, near, weights,
-):  # fmt: skip
+    first,
+    stride,
+    indptr,
+    indices,
+    data,
+    own,
+    ridge,
+    names,
+    begins,
+    lengths,
+    near,
+    weights,
+):
     """Entries from begins[r] on receive the regression of item r on the items most like it.
 
     Items go from rare to popular, so that the counts of item i with more popular ones, of which there
@@ -211,9 +232,14 @@ def _regress(
         if k == 0:
             continue
         _most_alike(
-            indices[indptr[r] : indptr[r + 1]], data[indptr[r] : indptr[r + 1]], own, r, size, kept[:k],
+            indices[indptr[r] : indptr[r + 1]],
+            data[indptr[r] : indptr[r + 1]],
+            own,
+            r,
+            size,
+            kept[:k],
             x,
-        )  # fmt: skip
+        )
         A = block[: k * k].reshape((k, k))
         A[:] = 0.0
         for a in range(k):

@@ -26,9 +26,12 @@ from recsys.utils.sparse import binary
 from recsys.utils.validation import MOST, check_ids, check_integer, check_real, clean_matrix
 
 RANGES = {
-    "factors": (1, MOST), "iterations": (1, MOST), "neg_prop": (1, MOST), "num_threads": (0, MOST),
+    "factors": (1, MOST),
+    "iterations": (1, MOST),
+    "neg_prop": (1, MOST),
+    "num_threads": (0, MOST),
     "random_state": (0, 2**32 - 1),
-}  # fmt: skip
+}
 MOST_LIKES = 300_000  # beyond, folding in users takes `auto` too long
 LEAST_RIDGE = 1e-4  # of a fold-in: without one, what liked items alone say can be without bound
 STEPS, HALVINGS = 100, 30

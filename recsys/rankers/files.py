@@ -15,12 +15,19 @@ HOMES = {
     "neighbors": ("cosine", "tfidf", "bm25", "user-knn"),
     "factors": ("als", "bpr", "lmf"),
     "machines": (
-        "fm", "hofm", "sparse-fm", "all-subsets", "bilinear", "pairnet", "pair-svm", "random-features",
+        "fm",
+        "hofm",
+        "sparse-fm",
+        "all-subsets",
+        "bilinear",
+        "pairnet",
+        "pair-svm",
+        "random-features",
     ),
     "networks": ("pair-dnn", "honfm"),
     "sequences": ("slist",),
     "margin": ("cf-omd", "ecf-omd", "cf-komd"),
-}  # fmt: skip
+}
 RANKERS: Registry[type[Any]] = Registry(
     "ranker",
     package="recsys.rankers",

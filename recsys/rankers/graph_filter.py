@@ -171,8 +171,9 @@ def _leading_directions(A: sp.csr_matrix, factors: int, seed: int) -> NDArray[np
     # Both sides of the range finder and B times either.
     check_fits(
         3.0 * sum(B.shape) * (k + more),
-        f"factors={factors} of {A.shape[0]:,} users and {A.shape[1]:,} items", "lower factors",
-    )  # fmt: skip
+        f"factors={factors} of {A.shape[0]:,} users and {A.shape[1]:,} items",
+        "lower factors",
+    )
     least = LEAST
     if sum(B.shape) >= LARGE:
         B, least = B.astype(np.float32), LEAST_SINGLE

@@ -21,9 +21,12 @@ from recsys.utils.sparse import binary, masked, owners, random_halves, unit_rows
 from recsys.utils.validation import MOST, check_integer, check_real, clean_matrix
 
 RANGES = (
-    ("factors", 1, MOST), ("neg_prop", 1, MOST), ("iterations", 1, MOST), ("random_state", 0, None),
+    ("factors", 1, MOST),
+    ("neg_prop", 1, MOST),
+    ("iterations", 1, MOST),
+    ("random_state", 0, None),
     ("degree", 2, 6),
-)  # fmt: skip
+)
 EMPTY = 0.2  # of the users, whose empty histories are trained on where users have features
 
 

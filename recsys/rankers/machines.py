@@ -39,9 +39,13 @@ class PairModelRanker(PairTermRanker, Embedded):
 
     def _terms(self, found: Pairs) -> list[PairTerm]:
         model = self._model(
-            n_components=self.factors, beta=self.regularization, max_iter=self.iterations,
-            random_state=self.random_state, tol=1e-4, **self._options(),
-        )  # fmt: skip
+            n_components=self.factors,
+            beta=self.regularization,
+            max_iter=self.iterations,
+            random_state=self.random_state,
+            tol=1e-4,
+            **self._options(),
+        )
         terms: list[PairTerm] = model.fit(*found).terms_
         return terms
 
@@ -282,10 +286,16 @@ class AllSubsetsRanker(Embedded):
 
         X = sp.hstack([found.A[found.pairs[:, 0]], found.B[found.pairs[:, 1]]], format="csr")
         model = AllSubsetsClassifier(
-            n_components=self.factors, beta=self.regularization, loss=self.loss, solver="adagrad",
-            max_iter=self.iterations, tol=0.0, learning_rate=self.learning_rate,
-            random_state=self.random_state, batch_size=8,
-        ).fit(X, found.labels)  # fmt: skip
+            n_components=self.factors,
+            beta=self.regularization,
+            loss=self.loss,
+            solver="adagrad",
+            max_iter=self.iterations,
+            tol=0.0,
+            learning_rate=self.learning_rate,
+            random_state=self.random_state,
+            batch_size=8,
+        ).fit(X, found.labels)
         P, features = model.P_[0][0], found.A.shape[1]
         self.left_ = np.ascontiguousarray(P[:features])
         self.item_vectors_ = self._item_vectors(P[features:], found.B)
@@ -362,9 +372,10 @@ class PairSVMRanker(HistoryRanker):
         items = liked.shape[1]
         width = self._width(items)
         check_fits(
-            1.5 * width * items, f"the weights of {width:,} features of histories for {items:,} items",
+            1.5 * width * items,
+            f"the weights of {width:,} features of histories for {items:,} items",
             "use bilinear, which has a rank",
-        )  # fmt: skip
+        )
         found = self._training_pairs(liked)
         if found is None:  # nothing but popularity can be learned
             counts = np.bincount(liked.indices, minlength=items).astype(np.float32)

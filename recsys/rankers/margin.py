@@ -624,16 +624,40 @@ def _dense_programs(
             for j in range(i + 1):
                 row[j] = source[items[j]]
         residuals[users[k]] = _program(
-            K, indices[begin:end], row_sums, q_all, exact, ridges[begin:end], alpha[begin:end],
-            blocks[1, : n * n].reshape(n, n), vectors, face, tol,
-        )  # fmt: skip
+            K,
+            indices[begin:end],
+            row_sums,
+            q_all,
+            exact,
+            ridges[begin:end],
+            alpha[begin:end],
+            blocks[1, : n * n].reshape(n, n),
+            vectors,
+            face,
+            tol,
+        )
 
 
 @jit
 def _sparse_programs(
-    first, stride, ptr, others, data, table, classes, users, indptr, indices, row_sums, q_all, exact,
-    ridges, tol, alpha, residuals,
-):  # fmt: skip
+    first,
+    stride,
+    ptr,
+    others,
+    data,
+    table,
+    classes,
+    users,
+    indptr,
+    indices,
+    row_sums,
+    q_all,
+    exact,
+    ridges,
+    tol,
+    alpha,
+    residuals,
+):
     others, data, table = borrowed(others), borrowed(data), borrowed(table)
     longest = np.int64(0)
     for k in range(len(users)):
@@ -663,9 +687,18 @@ def _sparse_programs(
                     value += data[low]
                 K[i, j] = value
         residuals[users[k]] = _program(
-            K, indices[begin:end], row_sums, q_all, exact, ridges[begin:end], alpha[begin:end],
-            blocks[1, : n * n].reshape(n, n), vectors, face, tol,
-        )  # fmt: skip
+            K,
+            indices[begin:end],
+            row_sums,
+            q_all,
+            exact,
+            ridges[begin:end],
+            alpha[begin:end],
+            blocks[1, : n * n].reshape(n, n),
+            vectors,
+            face,
+            tol,
+        )
 
 
 @jit

@@ -160,9 +160,17 @@ def sharpen(weights: sp.csr_matrix, liked: sp.csr_matrix, amount: float) -> None
     columns = liked.tocsc()
     with parallel() as threads:
         in_parts(
-            threads, _sharpen, weights.indptr, weights.indices, weights.data, columns.indptr,
-            columns.indices, per_user, scale, amount,
-        )  # fmt: skip
+            threads,
+            _sharpen,
+            weights.indptr,
+            weights.indices,
+            weights.data,
+            columns.indptr,
+            columns.indices,
+            per_user,
+            scale,
+            amount,
+        )
 
 
 def largest_eigenvalue(

@@ -51,8 +51,11 @@ class NetworkRanker(PairTermRanker):
 
     needs: ClassVar[str] = "torch"
     search_space: ClassVar[dict[str, Any]] = {
-        "factors": (8, 16, 32), "hidden": (32, 64), "layers": (1, 2), "dropout": ("real", 0.0, 0.5),
-    }  # fmt: skip
+        "factors": (8, 16, 32),
+        "hidden": (32, 64),
+        "layers": (1, 2),
+        "dropout": ("real", 0.0, 0.5),
+    }
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -75,10 +78,16 @@ class NetworkRanker(PairTermRanker):
 
     def _terms(self, found: Pairs) -> list[PairTerm]:
         model = self._model(
-            degree=self.degree, n_components=self.factors, hidden=self.hidden, layers=self.layers,
-            dropout=self.dropout, learning_rate=self.learning_rate, epochs=self.iterations,
-            batch_size=self.batch_size, random_state=self.random_state,
-        )  # fmt: skip
+            degree=self.degree,
+            n_components=self.factors,
+            hidden=self.hidden,
+            layers=self.layers,
+            dropout=self.dropout,
+            learning_rate=self.learning_rate,
+            epochs=self.iterations,
+            batch_size=self.batch_size,
+            random_state=self.random_state,
+        )
         arrays = model.fit(*found)._learned().arrays
         self.weights_ = [arrays[f"weights_.{k}"] for k in range(self.layers + 1)]
         self.biases_ = [arrays[f"biases_.{k}"] for k in range(self.layers + 1)]

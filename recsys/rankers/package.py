@@ -210,10 +210,17 @@ class ModelPackage:
             features = pd.DataFrame({"title": self.titles}, index=pd.Index(self.item_ids, dtype=object))
         weight = rows.data.astype(np.float64) if (rows.data != 1).any() else None
         return Interactions(
-            rows.row.astype(np.int32), rows.col.astype(np.int32), self.user_ids, self.item_ids,
-            time=time, user_features=self.user_features, item_features=features, columns=self.columns,
-            weight=weight, excluded=self.excluded,
-        )  # fmt: skip
+            rows.row.astype(np.int32),
+            rows.col.astype(np.int32),
+            self.user_ids,
+            self.item_ids,
+            time=time,
+            user_features=self.user_features,
+            item_features=features,
+            columns=self.columns,
+            weight=weight,
+            excluded=self.excluded,
+        )
 
     def profile(
         self,
@@ -324,10 +331,18 @@ def fit_package(ranker: Ranker, data: Interactions, **options: Any) -> ModelPack
     if times is not None:
         times.sort_indices()
     return ModelPackage(
-        ranker, data.user_ids, data.item_ids, _texts(data.titles), data.matrix, times,
-        data.item_features, data.user_features if "user_features" in ranker.uses else None,
-        data.columns, start_of(data), data.excluded,
-    )  # fmt: skip
+        ranker,
+        data.user_ids,
+        data.item_ids,
+        _texts(data.titles),
+        data.matrix,
+        times,
+        data.item_features,
+        data.user_features if "user_features" in ranker.uses else None,
+        data.columns,
+        start_of(data),
+        data.excluded,
+    )
 
 
 def fit_notes(ranker: Ranker, data: Interactions) -> list[str]:
@@ -384,11 +399,17 @@ def load_package(
         )
         excluded = Interactions(**pairs, **ids)
     return ModelPackage(
-        ranker, user_ids, item_ids, titles, history,
+        ranker,
+        user_ids,
+        item_ids,
+        titles,
+        history,
         None if when is None else entries_of(history, when),
         columns=None if tables["columns"] is None else Columns(**tables["columns"]),
-        start=tables.get("start", 0.0), excluded=excluded, **features,
-    )  # fmt: skip
+        start=tables.get("start", 0.0),
+        excluded=excluded,
+        **features,
+    )
 
 
 def _indices(
@@ -422,8 +443,10 @@ def _cells(column: pd.Series) -> list[Any]:
     values = column.astype(object).where(column.notna(), None).tolist()
     plain = [value.item() if isinstance(value, np.generic) else value for value in values]
     return [
-        None if isinstance(value, float) and not np.isfinite(value)
-        else value if value is None or isinstance(value, (bool, int, float, str))
+        None
+        if isinstance(value, float) and not np.isfinite(value)
+        else value
+        if value is None or isinstance(value, (bool, int, float, str))
         else str(value)
         for value in plain
-    ]  # fmt: skip
+    ]

@@ -78,9 +78,17 @@ def best_sums(
     ids = np.full((rows.shape[0], N), -1, np.int32)
     best = np.full((rows.shape[0], N), LOWEST, np.float32)
     arrays = (
-        rows.indptr, rows.indices, weights, matrix.indptr, matrix.indices, matrix.data, skip_liked,
-        mask, ids, best,
-    )  # fmt: skip
+        rows.indptr,
+        rows.indices,
+        weights,
+        matrix.indptr,
+        matrix.indices,
+        matrix.data,
+        skip_liked,
+        mask,
+        ids,
+        best,
+    )
     over_rows(rows.shape[0], _best_sums, *arrays)
     return ids, best
 
@@ -164,7 +172,7 @@ def _sparse_sums(first, stride, indptr, indices, weights, m_ptr, m_indices, m_da
 @jit
 def _best_sums(
     first, stride, indptr, indices, weights, m_ptr, m_indices, m_data, skip_liked, mask, ids, best
-):  # fmt: skip
+):
     ids, best = borrowed((ids, best))
     m = len(mask)
     acc, touched = np.empty(m), np.empty(m, dtype=np.int32)

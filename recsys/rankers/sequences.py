@@ -130,18 +130,20 @@ class SLIST(Ranker):
     candidates: ClassVar[tuple[Candidate, ...]] = (
         Candidate(
             "decay=power1,inference_decay=power0.4,target_decay=power0.5,regularization=3",
-            most_items=DENSE_ITEMS, timed=True,
+            most_items=DENSE_ITEMS,
+            timed=True,
         ),
         Candidate(
             "decay=exp5+exp100,target_decay=power0.6,regularization=20,votes=0.5",
-            most_items=DENSE_ITEMS // 2, timed=True,
+            most_items=DENSE_ITEMS // 2,
+            timed=True,
         ),
         Candidate("", most_items=DENSE_ITEMS // 2, timed=True),
         Candidate("form=cosine", least_items=DENSE_ITEMS // 2, timed=True),
         Candidate(
             "form=cosine,decay=power0.5,alpha=0.4,backward=1", least_items=DENSE_ITEMS // 2, timed=True
         ),
-    )  # fmt: skip
+    )
 
     def _check_parameters(self) -> None:
         if len(self._inference_laws()) != len(parse_decays("decay", self.decay)):
@@ -354,9 +356,21 @@ def before_after(
     ends = np.asarray(found.indptr[1:])[found.owner]
     with parallel() as threads:
         in_parts(
-            threads, _before_after, starts, places, ends, found.items, steps, t_steps, sources, targets,
-            _splits_ahead(found.indptr, steps, sources), votes[found.owner], gram, cross,
-        )  # fmt: skip
+            threads,
+            _before_after,
+            starts,
+            places,
+            ends,
+            found.items,
+            steps,
+            t_steps,
+            sources,
+            targets,
+            _splits_ahead(found.indptr, steps, sources),
+            votes[found.owner],
+            gram,
+            cross,
+        )
     gram += gram.T
     return gram, cross
 
@@ -422,9 +436,18 @@ def followed(
     indices, data = np.empty(pairs, dtype=np.int32), np.empty(pairs, dtype=np.float32)
     with parallel() as threads:
         in_parts(
-            threads, _fill, starts, users, *ordered, items, law, float(backward), indptr[:-1],
-            indices, data,
-        )  # fmt: skip
+            threads,
+            _fill,
+            starts,
+            users,
+            *ordered,
+            items,
+            law,
+            float(backward),
+            indptr[:-1],
+            indices,
+            data,
+        )
     return sp.csr_matrix((data, indices, indptr), (items, items))
 
 
@@ -433,9 +456,21 @@ def followed(
 
 @jit
 def _before_after(
-    first, stride, starts, places, ends, items, steps, t_steps, sources, targets, ahead, votes,
-    gram, cross,
-):  # fmt: skip
+    first,
+    stride,
+    starts,
+    places,
+    ends,
+    items,
+    steps,
+    t_steps,
+    sources,
+    targets,
+    ahead,
+    votes,
+    gram,
+    cross,
+):
     """Rows of the item's features: pairs in which it comes first; half of its own."""
     m, E = len(starts) - 1, steps.shape[1]
     blocks, F = len(sources), len(targets)
@@ -505,9 +540,22 @@ def _sizes(first, stride, starts, users, indptr, items, m, both, out):
 
 @jit
 def _fill(
-    first, stride, starts, users, indptr, items, which, steps, votes, m, law, backward, begins,
-    indices, data,
-):  # fmt: skip
+    first,
+    stride,
+    starts,
+    users,
+    indptr,
+    items,
+    which,
+    steps,
+    votes,
+    m,
+    law,
+    backward,
+    begins,
+    indices,
+    data,
+):
     E = len(law)
     total = np.zeros(m)
     seen = np.full(m, -1)

@@ -84,10 +84,20 @@ class SLIM(ItemWeights):
         weights = np.zeros((items, k), dtype=np.float32)
         with parallel() as threads:
             in_parts(
-                threads, _descend, counts.indptr, counts.indices, counts.data, counts.diagonal(),
-                float(self.l1), float(self.l2), int(self.iterations), float(self.tol), near, weights,
+                threads,
+                _descend,
+                counts.indptr,
+                counts.indices,
+                counts.data,
+                counts.diagonal(),
+                float(self.l1),
+                float(self.l2),
+                int(self.iterations),
+                float(self.tol),
+                near,
+                weights,
                 rounds=min(64, 1 + items // 128),
-            )  # fmt: skip
+            )
         used = weights > 0
         target = np.repeat(np.arange(items), used.sum(axis=1))
         entries = (weights[used], (near[used], target))

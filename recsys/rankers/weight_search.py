@@ -70,9 +70,17 @@ class HeldOut:
         values = np.empty((len(self.positives), len(weights), 2))
         with parallel() as threads:
             in_parts(
-                threads, _figures, self.starts, self.positives, self.worth, self.prior, total, added,
-                np.array(weights, dtype=np.float32), values,
-            )  # fmt: skip
+                threads,
+                _figures,
+                self.starts,
+                self.positives,
+                self.worth,
+                self.prior,
+                total,
+                added,
+                np.array(weights, dtype=np.float32),
+                values,
+            )
         known = np.isfinite(values[:, 0, 0])  # not of a user with every item
         return values[known].mean(axis=0) if known.any() else np.full(values.shape[1:], 0.5)
 

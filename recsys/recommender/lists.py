@@ -22,8 +22,14 @@ BLOCK = 4096  # users whose lists are held at once
 NAMED = 3  # liked items in a sentence
 MODEL, POPULAR = "model", "popular"  # values of the column source
 COLUMNS: dict[str, Any] = {
-    "user": str, "rank": int, "item": str, "title": str, "score": float, "source": str, "why": str,
-}  # fmt: skip
+    "user": str,
+    "rank": int,
+    "item": str,
+    "title": str,
+    "score": float,
+    "source": str,
+    "why": str,
+}
 Row = tuple[Any, ...]
 
 

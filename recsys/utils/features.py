@@ -16,9 +16,14 @@ from numpy.typing import NDArray
 from recsys.errors import InputError
 
 __all__ = [
-    "as_array", "as_labels", "check_sample_weight", "checked_rows", "native", "real_array",
+    "as_array",
+    "as_labels",
+    "check_sample_weight",
+    "checked_rows",
+    "native",
+    "real_array",
     "relative_weights",
-]  # fmt: skip
+]
 
 INDEX_ARRAYS = ("indptr", "indices", "row", "col", "offsets")
 

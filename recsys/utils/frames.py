@@ -66,10 +66,12 @@ def make(
         name: None if len(columns[name]) else (types or {}).get(name) for name in columns
     }
     if kind == "pandas":
-        return pd.DataFrame({
-            name: values if known[name] is None else pd.Series(values, dtype=known[name])
-            for name, values in columns.items()
-        })  # fmt: skip
+        return pd.DataFrame(
+            {
+                name: values if known[name] is None else pd.Series(values, dtype=known[name])
+                for name, values in columns.items()
+            }
+        )
     if kind == "pyarrow":
         import pyarrow as pa
 
@@ -79,6 +81,6 @@ def make(
         import polars as pl
     except ImportError:
         raise InputError("a polars table needs polars: pip install polars") from None
-    return pl.DataFrame({
-        name: pl.Series(name, list(c), dtype=known[name]) for name, c in columns.items()
-    })  # fmt: skip
+    return pl.DataFrame(
+        {name: pl.Series(name, list(c), dtype=known[name]) for name, c in columns.items()}
+    )

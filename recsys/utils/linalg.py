@@ -20,9 +20,16 @@ from numpy.typing import NDArray
 from recsys.errors import FitError
 
 __all__ = [
-    "first_converged", "leading_singular", "least_squares", "solve_positive", "solve_symmetric",
-    "spectral_norm", "symmetric_eigen", "symmetric_eigenvalues", "tridiagonal_eigenvalues",
-]  # fmt: skip
+    "first_converged",
+    "leading_singular",
+    "least_squares",
+    "solve_positive",
+    "solve_symmetric",
+    "spectral_norm",
+    "symmetric_eigen",
+    "symmetric_eigenvalues",
+    "tridiagonal_eigenvalues",
+]
 
 RANK = 1e-13  # eigenvalues below this share of the largest one are rounding
 Array = NDArray[Any]
@@ -40,9 +47,13 @@ def leading_singular(
     from sklearn.utils.extmath import randomized_svd  # late: it takes half a second
 
     usual = partial(
-        randomized_svd, n_components=rank, n_oversamples=oversamples, n_iter=passes, random_state=seed,
+        randomized_svd,
+        n_components=rank,
+        n_oversamples=oversamples,
+        n_iter=passes,
+        random_state=seed,
         flip_sign=flip_sign,
-    )  # fmt: skip
+    )
     return first_converged(
         "a singular value decomposition did not converge: lower the number of factors",
         [

@@ -37,9 +37,14 @@ MAX_AXES = 8
 MAX_ENTRIES = 1 << 56  # of a shape whose empty axes are left out: NumPy counts these in bytes, too
 MAX_MESSAGE = 400  # characters
 DTYPES = {
-    "F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64, "U8": np.uint8,
-    "U16": np.uint16, "U32": np.uint32,
-}  # fmt: skip
+    "F32": np.float32,
+    "F64": np.float64,
+    "I32": np.int32,
+    "I64": np.int64,
+    "U8": np.uint8,
+    "U16": np.uint16,
+    "U32": np.uint32,
+}
 NAMES = {np.dtype(kind): name for name, kind in DTYPES.items()}
 
 P = ParamSpec("P")

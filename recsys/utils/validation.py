@@ -29,9 +29,14 @@ def check_integer(name: str, given: Any, low: int, high: int | None = None) -> i
 
 
 def check_real(
-    name: str, given: Any, low: float, high: float = np.inf, *, open_low: bool = False,
+    name: str,
+    given: Any,
+    low: float,
+    high: float = np.inf,
+    *,
+    open_low: bool = False,
     open_high: bool = False,
-) -> float:  # fmt: skip
+) -> float:
     """Return `given` as a finite float within low…high, an end itself excluded where it is open."""
     real = isinstance(given, numbers.Real) and not isinstance(given, bool)
     outside = not real or not abs(given) < np.inf or given < low or given > high
@@ -335,9 +340,14 @@ def _from_triples(data: Any, i: Any, j: Any, shape: tuple[int, int]) -> sp.csr_m
 
 
 _SOUND: dict[str, Callable[[str, Any], sp.csr_matrix]] = {
-    "csr": _from_csr, "csc": _from_csc, "bsr": _from_bsr, "coo": _from_coo, "lil": _from_lil,
-    "dok": _from_dok, "dia": _from_dia,
-}  # fmt: skip
+    "csr": _from_csr,
+    "csc": _from_csc,
+    "bsr": _from_bsr,
+    "coo": _from_coo,
+    "lil": _from_lil,
+    "dok": _from_dok,
+    "dia": _from_dia,
+}
 
 
 def _assemble(data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> sp.csr_matrix:

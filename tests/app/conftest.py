@@ -32,8 +32,11 @@ def address(tmp_path_factory):
     log = open(tmp_path_factory.mktemp("log") / "app.log", "w")
     app = subprocess.Popen(
         [sys.executable, "-m", "streamlit", "run", "app/main.py", "--server.port", str(port)],
-        cwd=ROOT, env=environment, stdout=log, stderr=log,
-    )  # fmt: skip
+        cwd=ROOT,
+        env=environment,
+        stdout=log,
+        stderr=log,
+    )
     url = f"http://127.0.0.1:{port}"
     for _ in range(120):
         try:

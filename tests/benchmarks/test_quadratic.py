@@ -10,7 +10,11 @@ from recsys.fm import planted_interactions, recovery
 
 
 def test_the_quadratic_model_passes_scikit_learns_checks():
-    failed = [row for row in check_estimator(SparseLowRankQuadratic(max_iter=20), on_fail=None, on_skip=None) if row["status"] == "failed"]  # fmt: skip
+    failed = [
+        row
+        for row in check_estimator(SparseLowRankQuadratic(max_iter=20), on_fail=None, on_skip=None)
+        if row["status"] == "failed"
+    ]
     assert not failed, failed
 
 
@@ -50,9 +54,10 @@ def test_the_quadratic_model_ends_at_the_optimum_of_its_convex_problem():
         values = 0.5 * (np.einsum("ni,ij,nj->n", data.X, W, data.X) - (data.X**2) @ np.diag(W))
         residual = data.y - values - np.mean(data.y - values)
         return (
-            0.5 * np.mean(residual**2) + 0.1 * np.linalg.norm(W, "nuc")
+            0.5 * np.mean(residual**2)
+            + 0.1 * np.linalg.norm(W, "nuc")
             + 0.1 * np.abs(W[np.triu_indices(d, 1)]).sum()
-        )  # fmt: skip
+        )
 
     best = objective(model.W_)
     assert best == pytest.approx(model.history_[-1]["objective"], rel=1e-12)
@@ -87,7 +92,8 @@ def test_the_quadratic_models_objective_is_that_of_its_weights():
     ).fit(X, y)
     W = model.W_
     value = (
-        0.5 * np.mean((model.predict(X) - y) ** 2) + 0.05 * np.linalg.norm(W, "nuc")
+        0.5 * np.mean((model.predict(X) - y) ** 2)
+        + 0.05 * np.linalg.norm(W, "nuc")
         + 0.05 * np.abs(W[np.triu_indices(7, 1)]).sum()
-    )  # fmt: skip
+    )
     assert seen[-1] == pytest.approx(value, rel=1e-10)

@@ -141,8 +141,9 @@ def test_evaluate_prints_a_table_and_what_it_means(recsys):
         "map-full@5",
     )
     assert code == 0 and [line.split(": auc")[0] for line in err.splitlines()] == [
-        "popularity", "cf-komd:kernel=mc,degree=2",
-    ]  # fmt: skip
+        "popularity",
+        "cf-komd:kernel=mc,degree=2",
+    ]
     head = "sample: users: 400, items: 300, interactions: 10,746; half-profile, folds: 5, seed: 0"
     assert head in " ".join(out.split())
     assert (

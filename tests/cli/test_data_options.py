@@ -22,8 +22,11 @@ def files(tmp_path):
     """Return the options of a table whose likes follow the groups of both sides."""
     rng = np.random.default_rng(3)
     lines = [
-        f"u{u},i{i}\n" for u in range(USERS) for i in range(ITEMS) if rng.random() < (0.7 if u % 2 == i % 2 else 0.1)
-    ]  # fmt: skip
+        f"u{u},i{i}\n"
+        for u in range(USERS)
+        for i in range(ITEMS)
+        if rng.random() < (0.7 if u % 2 == i % 2 else 0.1)
+    ]
     (tmp_path / "likes.csv").write_text("user_id,item_id\n" + "".join(lines))
     (tmp_path / "items.csv").write_text(
         "who,genre,colour\n" + "".join(f"i{i},g{i % 2},c{i % 3}\n" for i in range(ITEMS))
@@ -33,9 +36,17 @@ def files(tmp_path):
         "id,kind\n" + "".join(f"u{u},k{u % 2}\n" for u in range(USERS + 1))
     )
     return (
-        "--interactions", "likes.csv", "--items", "items.csv", "--item-id", "who", "--users", "users.csv",
-        "--user-id", "id",
-    )  # fmt: skip
+        "--interactions",
+        "likes.csv",
+        "--items",
+        "items.csv",
+        "--item-id",
+        "who",
+        "--users",
+        "users.csv",
+        "--user-id",
+        "id",
+    )
 
 
 MODEL = "fm:factors=2,iterations=3"
@@ -62,9 +73,13 @@ def test_evaluate_and_tune_read_the_same_files(recsys, files, monkeypatch):
     for module, name in ((evaluate, "run_evaluation"), (tune, "search")):
         real = getattr(module, name)
         monkeypatch.setattr(
-            module, name, lambda data, *rest, real=real, **options: given.append(data) or real(data, *rest, **options)
-        )  # fmt: skip
-    code, out, err = recsys("evaluate", "--model", MODEL, "--model", "ease", *files, "--folds", 2, "--json", "e.json")  # fmt: skip
+            module,
+            name,
+            lambda data, *rest, real=real, **options: given.append(data) or real(data, *rest, **options),
+        )
+    code, out, err = recsys(
+        "evaluate", "--model", MODEL, "--model", "ease", *files, "--folds", 2, "--json", "e.json"
+    )
     assert code == 0, err
     assert json.loads(Path("e.json").read_text())["results"][0]["model"] == MODEL
     code, out, err = recsys("tune", "--model", MODEL, *files, "--trials", 1, "--quiet")

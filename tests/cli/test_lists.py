@@ -29,12 +29,14 @@ def lists(path, tmp_path, *options):
 @pytest.mark.parametrize(
     ("options", "given"),
     [
-        (["--filter", "year=1960..1985", "--filter", "genres=Drama,War"],
-         {"filters": {"year": (1960, 1985), "genres": ["Drama", "War"]}}),
+        (
+            ["--filter", "year=1960..1985", "--filter", "genres=Drama,War"],
+            {"filters": {"year": (1960, 1985), "genres": ["Drama", "War"]}},
+        ),
         (["--filter", "year=1980.."], {"filters": {"year": (1980, None)}}),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_options_are_those_of_python(model, path, tmp_path, options, given):
     assert (
         lists(path, tmp_path, *options) == model.recommend("u0001", why=False, **given)["item"].tolist()
@@ -64,12 +66,16 @@ def test_scores_and_similar_users(model, path, capfd):
 @pytest.mark.parametrize(
     "command",
     [
-        ["recommend", "--user", "u0001", "--filter", "year"], ["recommend", "--user", "u0001", "--items", "@nofile"],
-        ["similar"], ["similar", "--user", "u0001", "--items", "m0001"], ["similar", "--user", "nobody"],
-        ["predict", "--items", "m0001"], ["predict", "--user", "u0001", "--items", "nope"],
+        ["recommend", "--user", "u0001", "--filter", "year"],
+        ["recommend", "--user", "u0001", "--items", "@nofile"],
+        ["similar"],
+        ["similar", "--user", "u0001", "--items", "m0001"],
+        ["similar", "--user", "nobody"],
+        ["predict", "--items", "m0001"],
+        ["predict", "--user", "u0001", "--items", "nope"],
     ],
     ids=" ".join,
-)  # fmt: skip
+)
 def test_wrong_options_are_refused_in_a_line(path, capfd, command):
     assert cli.call([*command, "--ranker", path]) == 2
     said = capfd.readouterr()

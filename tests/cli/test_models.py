@@ -22,7 +22,18 @@ def ratings(tmp_path):
 
 
 def test_tune_prints_a_model_that_fit_takes(recsys, ratings):  # noqa: F811
-    code, out, _ = recsys("tune", "--model", "ease", "--interactions", ratings, "--trials", 3, "--quiet", "--json", "t.json")  # fmt: skip
+    code, out, _ = recsys(
+        "tune",
+        "--model",
+        "ease",
+        "--interactions",
+        ratings,
+        "--trials",
+        3,
+        "--quiet",
+        "--json",
+        "t.json",
+    )
     assert code == 0
     spec = out.strip().splitlines()[-1].removeprefix("--model ")
     found = json.loads(Path("t.json").read_text())
@@ -38,7 +49,10 @@ def test_tune_errors(recsys, ratings):  # noqa: F811
 
 
 def test_export_and_parquet(recsys, ratings):  # noqa: F811
-    assert recsys("fit", "--model", "als:factors=4", "--interactions", ratings, "--out", "m", "--quiet")[0] == 0  # fmt: skip
+    assert (
+        recsys("fit", "--model", "als:factors=4", "--interactions", ratings, "--out", "m", "--quiet")[0]
+        == 0
+    )
     code, out, _ = recsys("export", "--ranker", "m", "--items-out", "i.parquet", "--users-out", "u.npy")
     assert code == 0 and out == "4 numbers a vector; they miss 0.00% of the scores\n"
     assert pq.read_table("i.parquet").num_rows == 11 and np.load("u.npy").shape == (12, 4)
@@ -115,7 +129,10 @@ def test_wishes(recsys, ratings):  # noqa: F811
 
 
 def test_explain_answers_for_models_without_shares_by_the_nearest_liked_items(recsys, ratings):  # noqa: F811
-    assert recsys("fit", "--model", "als:factors=4", "--interactions", ratings, "--out", "m", "--quiet")[0] == 0  # fmt: skip
+    assert (
+        recsys("fit", "--model", "als:factors=4", "--interactions", ratings, "--out", "m", "--quiet")[0]
+        == 0
+    )
     code, out, err = recsys("explain", "--ranker", "m", "--user", "u1", "--item", "i2", "-n", 3)
     assert code == 0, err
     package = load_package("m")
@@ -125,7 +142,10 @@ def test_explain_answers_for_models_without_shares_by_the_nearest_liked_items(re
     for k, value in found.items:
         assert re.search(rf"^ *{package.item_ids[k]} .*{re.escape(f'{value:+.4g}')}", out, re.M), out
     assert "als has no shares" in out and f"{found.score:.4g}" in out
-    assert recsys("fit", "--model", "popularity", "--interactions", ratings, "--out", "p", "--quiet")[0] == 0  # fmt: skip
+    assert (
+        recsys("fit", "--model", "popularity", "--interactions", ratings, "--out", "p", "--quiet")[0]
+        == 0
+    )
     code, out, err = recsys("explain", "--ranker", "p", "--user", "u1", "--item", "i2")
     assert code == 0 and "score" in out, err
 

@@ -47,8 +47,25 @@ def test_no_encoding_of_stdout_ends_a_command(tmp_path, encoding, arguments, mon
     monkeypatch.chdir(tmp_path)
     from recsys.cli import call
 
-    assert call(["fit", "--interactions", "r.csv", "--items", "items.csv", "--item-id", "item_id",
-                 "--model", "ease", "--out", "m", "--quiet"]) == 0  # fmt: skip
+    assert (
+        call(
+            [
+                "fit",
+                "--interactions",
+                "r.csv",
+                "--items",
+                "items.csv",
+                "--item-id",
+                "item_id",
+                "--model",
+                "ease",
+                "--out",
+                "m",
+                "--quiet",
+            ]
+        )
+        == 0
+    )
     out = subprocess.run(
         [sys.executable, "-c", "from recsys.cli import run; run()", *arguments],
         capture_output=True,

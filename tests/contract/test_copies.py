@@ -79,7 +79,9 @@ RETURNED = {
     "reasons": lambda: reasons(ranker(), 3, R[3], 1),
     "what if": lambda: what_if(ranker(), 3, R[3], 1),
     "item attributes": lambda: TASTE[0],
-    "rule of other people": lambda: first(item_rule(R, R[u].indices, k) for u in range(50) for k in range(30)),
+    "rule of other people": lambda: first(
+        item_rule(R, R[u].indices, k) for u in range(50) for k in range(30)
+    ),
     "rule searched": lambda: found_rule(search_rule),
     "rule learnt": lambda: learn_rule(*(lambda t: (t.X, t.y))(load_table("monks-1"))),
     "taste": lambda: first(taste_rule(R[u].indices, *TASTE) for u in range(60)),
@@ -89,7 +91,7 @@ RETURNED = {
     "factorization machine": one_machine,
     "embeddings": lambda: embeddings(ranker(), R, factors=3),
     "pairs": lambda: split_pairs([(i, j) for i in range(30) for j in range(i) if (i + j) % 3 == 0], 30),
-}  # fmt: skip
+}
 
 
 def by_joblib(value, tmp_path):

@@ -46,8 +46,9 @@ SMALL |= {
     "lmf": {"factors": 3},
 }
 SMALL |= {
-    name: {"factors": 3, "iterations": 10} for name in ("fm", "sparse-fm", "hofm", "bilinear", "pairnet", "all-subsets")
-}  # fmt: skip
+    name: {"factors": 3, "iterations": 10}
+    for name in ("fm", "sparse-fm", "hofm", "bilinear", "pairnet", "all-subsets")
+}
 SMALL |= {name: {"factors": 8, "hidden": 16, "iterations": 40} for name in ("pair-dnn", "honfm")}
 # Its fit draws negatives, and folding in has all of them (tests/rankers/test_lmf.py): other scores.
 DRAWN = ("lmf",)
@@ -349,10 +350,11 @@ def both():
 @pytest.mark.parametrize(
     ("ours", "theirs"),
     [
-        (ALS, als.AlternatingLeastSquares), (BPR, bpr.BayesianPersonalizedRanking),
+        (ALS, als.AlternatingLeastSquares),
+        (BPR, bpr.BayesianPersonalizedRanking),
         (LMF, lmf.LogisticMatrixFactorization),
     ],
-)  # fmt: skip
+)
 def test_factors_are_implicits(ours, theirs):
     one, two = pair(ours, theirs, factors=5, iterations=3)
     for name in ("user_factors", "item_factors"):
@@ -375,9 +377,11 @@ def test_lists_and_similar_ones_are_implicits(both):
     ours, theirs = both
     out = np.arange(0, SAMPLE.shape[1], 3)
     for options in (
-        {}, {"N": 7, "filter_already_liked_items": False}, {"recalculate_user": True},
+        {},
+        {"N": 7, "filter_already_liked_items": False},
+        {"recalculate_user": True},
         {"filter_items": out},
-    ):  # fmt: skip
+    ):
         wanted = theirs.recommend(SOME, SAMPLE[SOME], **options)
         assert_same(ours.recommend(SOME, SAMPLE[SOME], **options), wanted)
     assert_same(ours.similar_items([5, 6], N=4), theirs.similar_items([5, 6], N=4))

@@ -202,9 +202,11 @@ def ranker_calls(name):
 
 
 def _row(X):
-    return X.tocsr()[[2]] if sp.issparse(X) and X.dtype.isnative else np.asarray(
-        (native(X).toarray() if sp.issparse(X) else X)[[2]]
-    )  # fmt: skip
+    return (
+        X.tocsr()[[2]]
+        if sp.issparse(X) and X.dtype.isnative
+        else np.asarray((native(X).toarray() if sp.issparse(X) else X)[[2]])
+    )
 
 
 @pytest.mark.thorough

@@ -319,9 +319,16 @@ SMALL |= {name: {"iterations": 1} for name in ("bpr", "lmf", "als")}
 SMALL |= {
     name: {"factors": 2, "iterations": 1}
     for name in (
-        "fm", "sparse-fm", "hofm", "bilinear", "pairnet", "pair-dnn", "honfm", "all-subsets",
+        "fm",
+        "sparse-fm",
+        "hofm",
+        "bilinear",
+        "pairnet",
+        "pair-dnn",
+        "honfm",
+        "all-subsets",
     )
-}  # fmt: skip
+}
 QUICK = ("popularity", "ease", "cf-komd", "msdw", "slist", "slim", "fm", "als", "cosine", "content")
 
 

@@ -30,9 +30,21 @@ FAST |= {name: {"top_k": 100} for name in ("cosine", "tfidf", "bm25", "user-knn"
 FAST |= {"auto": {"users": 12, "rounds": 2}}
 # What is quick to compile is in `make test`; `make test-all` has all rankers and kernels.
 QUICK = (
-    "popularity", "ease", "msdw", "slim", "slist", "cosine", "bm25", "user-knn", "content",
-    "als", "bpr", "cf-komd", "ecf-omd", "fm",
-)  # fmt: skip
+    "popularity",
+    "ease",
+    "msdw",
+    "slim",
+    "slist",
+    "cosine",
+    "bm25",
+    "user-knn",
+    "content",
+    "als",
+    "bpr",
+    "cf-komd",
+    "ecf-omd",
+    "fm",
+)
 CASES = [
     pytest.param((name, FAST.get(name, {})), marks=() if name in QUICK else pytest.mark.thorough)
     for name in list_rankers()

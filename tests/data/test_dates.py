@@ -12,9 +12,10 @@ from recsys import InputError
 from recsys.utils.dates import date_text, dated, iso_seconds, moment, number_of
 
 AWARE = st.datetimes(
-    datetime(1970, 1, 2), datetime(2200, 1, 1),
+    datetime(1970, 1, 2),
+    datetime(2200, 1, 1),
     timezones=st.integers(-14, 14).map(lambda hours: timezone(timedelta(hours=hours))),
-)  # fmt: skip
+)
 
 
 @given(AWARE)
@@ -42,13 +43,35 @@ def test_numbers_are_taken_as_they_are():
         ("20240131", 20240131.0),
     ):
         assert moment("t", given_) == found
-    for day in (datetime(2024, 1, 31), datetime(2024, 1, 31, tzinfo=UTC), date(2024, 1, 31), np.datetime64("2024-01-31")):  # fmt: skip
+    for day in (
+        datetime(2024, 1, 31),
+        datetime(2024, 1, 31, tzinfo=UTC),
+        date(2024, 1, 31),
+        np.datetime64("2024-01-31"),
+    ):
         assert moment("t", day) == moment("t", "2024-01-31") == 1_706_659_200.0
     assert math.isnan(number_of("2024-01-31")) and math.isnan(number_of("1_000"))
 
 
-NONE = ["", "x", "31/12/2020", "2024-13-01", "2024-1-3", "nan", "inf", "1e999", "1_000", float("nan"), float("inf"),
-        10**400, True, None, [], {}, b"2024-01-01"]  # fmt: skip
+NONE = [
+    "",
+    "x",
+    "31/12/2020",
+    "2024-13-01",
+    "2024-1-3",
+    "nan",
+    "inf",
+    "1e999",
+    "1_000",
+    float("nan"),
+    float("inf"),
+    10**400,
+    True,
+    None,
+    [],
+    {},
+    b"2024-01-01",
+]
 
 
 @pytest.mark.parametrize("given_", NONE, ids=str)

@@ -31,7 +31,9 @@ CELLS = {
 def tables(draw):
     rows = draw(st.integers(1, 15))
     names = draw(st.lists(st.sampled_from(sorted(CELLS)), unique=True, max_size=5))
-    return pd.DataFrame({n: draw(st.lists(CELLS[n], min_size=rows, max_size=rows)) for n in names}, index=range(rows))  # fmt: skip
+    return pd.DataFrame(
+        {n: draw(st.lists(CELLS[n], min_size=rows, max_size=rows)) for n in names}, index=range(rows)
+    )
 
 
 def same(ours, theirs):
@@ -64,7 +66,9 @@ def compare(table):
         if name.lower() not in ("title", "name", "url"):
             columns |= encoders.attributes(name, table[name])
     assert found.names == tuple(columns)
-    np.testing.assert_array_equal(found.X.T, np.array(list(columns.values())).reshape(len(columns), len(table)))  # fmt: skip
+    np.testing.assert_array_equal(
+        found.X.T, np.array(list(columns.values())).reshape(len(columns), len(table))
+    )
 
 
 @pytest.mark.thorough

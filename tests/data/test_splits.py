@@ -25,8 +25,13 @@ IN_TIME = [name for name in PROTOCOLS if PROTOCOLS.get(name).times and name != "
 
 def test_which_protocols_predict_the_future():
     assert IN_TIME == [
-        "half-profile-time", "leave-one-out", "next-10", "next-5", "rolling", "temporal",
-    ]  # fmt: skip
+        "half-profile-time",
+        "leave-one-out",
+        "next-10",
+        "next-5",
+        "rolling",
+        "temporal",
+    ]
 
 
 @pytest.mark.thorough
@@ -311,10 +316,20 @@ def test_ties_in_time_are_drawn():
 
 @pytest.mark.parametrize(
     "name",
-    ["half-profile:order=time", "half-profile-time:order=random", "holdout:items=last", "next-3:k=2",
-     "leave-one-out:k=2", "published:fraction=0.2", "rolling:fraction=0.5", "holdout:fraction=1.5",
-     "holdout:fraction=0", "holdout:order=late", "holdout:fraction"],
-)  # fmt: skip
+    [
+        "half-profile:order=time",
+        "half-profile-time:order=random",
+        "holdout:items=last",
+        "next-3:k=2",
+        "leave-one-out:k=2",
+        "published:fraction=0.2",
+        "rolling:fraction=0.5",
+        "holdout:fraction=1.5",
+        "holdout:fraction=0",
+        "holdout:order=late",
+        "holdout:fraction",
+    ],
+)
 def test_a_parameter_that_a_protocol_does_not_take_is_refused(name):
     with pytest.raises(InputError):
         find_protocol(name)

@@ -59,8 +59,10 @@ def test_jester_is_binarised_before_its_users_are_chosen(tmp_path):
     for u, i, r in zip(data.users, data.items, data.rating, strict=True):
         liked.setdefault(data.user_ids[u], []).append((int(data.item_ids[i]), r))
     assert liked == {
-        "1": [(j, 5.0) for j in range(1, 90)], "4": [(93, 3.0), (94, 0.5), (95, 9.9)], "5": [(2, 2.5)],
-    }  # fmt: skip
+        "1": [(j, 5.0) for j in range(1, 90)],
+        "4": [(93, 3.0), (94, 0.5), (95, 9.9)],
+        "5": [(2, 2.5)],
+    }
     assert data.time is None and "1 users who like 90 jokes or more and 1 who like none" in data.notes[0]
 
 
@@ -76,14 +78,17 @@ def test_the_sample_is_what_the_generator_makes(tmp_path):
     planted = planted_catalogue()
     data = planted.interactions
     tables = {
-        "interactions": pd.DataFrame({
-            "user_id": data.user_ids[data.users], "item_id": data.item_ids[data.items],
-            "timestamp": data.time.astype(np.int64),
-        }),
+        "interactions": pd.DataFrame(
+            {
+                "user_id": data.user_ids[data.users],
+                "item_id": data.item_ids[data.items],
+                "timestamp": data.time.astype(np.int64),
+            }
+        ),
         "items": data.item_features.sort_index().reset_index(),
         "users": data.user_features.sort_index().reset_index(),
         "rules": pd.DataFrame({"user_id": data.user_ids, "rule": planted.rules}),
-    }  # fmt: skip
+    }
     for name, table in tables.items():
         table.to_csv(tmp_path / f"{name}.csv", index=False, lineterminator="\n")
     for path in sample_folder().iterdir():

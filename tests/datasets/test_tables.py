@@ -11,15 +11,32 @@ from recsys.datasets.categorical import list_tables, load_table, read_categorica
 
 FOLDER = Path(os.environ.get("RECSYS_DATA", "/nowhere")) / "categorical"
 SHAPES = {  # Table 3.1; spect has a feature less, two tables' classes are grouped otherwise
-    "house-votes": (232, 32, 0.534), "kr-vs-kp": (3196, 73, 0.522), "monks-1": (432, 17, 0.5),
-    "monks-2": (432, 17, 0.329), "monks-3": (432, 17, 0.528), "promoters": (106, 228, 0.5),
-    "soybean": (266, 97, 0.526), "spect": (267, 44, 0.794), "splice": (3175, 240, 0.481),
-    "tic-tac-toe": (958, 27, 0.653), "primary-tumor": (339, 34, 0.448), "dna": (2000, 180, 0.4745),
-}  # fmt: skip
+    "house-votes": (232, 32, 0.534),
+    "kr-vs-kp": (3196, 73, 0.522),
+    "monks-1": (432, 17, 0.5),
+    "monks-2": (432, 17, 0.329),
+    "monks-3": (432, 17, 0.528),
+    "promoters": (106, 228, 0.5),
+    "soybean": (266, 97, 0.526),
+    "spect": (267, 44, 0.794),
+    "splice": (3175, 240, 0.481),
+    "tic-tac-toe": (958, 27, 0.653),
+    "primary-tumor": (339, 34, 0.448),
+    "dna": (2000, 180, 0.4745),
+}
 ONES = {
-    "house-votes": 16, "kr-vs-kp": 36, "monks-1": 6, "monks-2": 6, "monks-3": 6, "promoters": 57,
-    "soybean": 35, "spect": 22, "splice": 60, "tic-tac-toe": 9, "primary-tumor": 15,
-}  # fmt: skip
+    "house-votes": 16,
+    "kr-vs-kp": 36,
+    "monks-1": 6,
+    "monks-2": 6,
+    "monks-3": 6,
+    "promoters": 57,
+    "soybean": 35,
+    "spect": 22,
+    "splice": 60,
+    "tic-tac-toe": 9,
+    "primary-tumor": 15,
+}
 
 
 @pytest.mark.slow

@@ -85,10 +85,12 @@ def test_a_grid_is_searched_and_the_best_is_fitted_on_everything(planted):
     best = max(search.cv_results_["mean_test_score"])
     assert search.best_score_ == best and search.best_estimator_.n_users_ == planted.n_users
     two = GridSearchCV(
-        make_ranker("cf-komd"), {"kernel": ["md", "mc"], "degree": [1, 2]},
-        scoring={"auc": ranking_scorer("auc"), "hit": ranking_scorer("hit@5")}, refit="hit",
+        make_ranker("cf-komd"),
+        {"kernel": ["md", "mc"], "degree": [1, 2]},
+        scoring={"auc": ranking_scorer("auc"), "hit": ranking_scorer("hit@5")},
+        refit="hit",
         cv=KFold(2, shuffle=True, random_state=0),
-    ).fit(R, **QUIET)  # fmt: skip
+    ).fit(R, **QUIET)
     assert len(two.cv_results_["mean_test_auc"]) == 4
 
 

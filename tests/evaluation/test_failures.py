@@ -33,9 +33,12 @@ class Failing:
 
 
 ERRORS = [
-    np.linalg.LinAlgError("SVD did not converge"), MemoryError(), FitError("raise\nregularization"),
-    InputError("a degree above what there is"), AssertionError(),
-]  # fmt: skip
+    np.linalg.LinAlgError("SVD did not converge"),
+    MemoryError(),
+    FitError("raise\nregularization"),
+    InputError("a degree above what there is"),
+    AssertionError(),
+]
 
 
 def report(*models, **options):

@@ -107,7 +107,7 @@ def test_many_users_are_measured_as_a_few_at_a_time(monkeypatch):
         (lambda c: M.serendipity([[0], [1]], c), "needs test items"),
         (lambda c: M.novelty([[0]], M.ListContext(c.train, users=[0, 1])), "give one list a user"),
     ],
-)  # fmt: skip
+)
 def test_what_metrics_of_lists_refuse(call, text):
     with pytest.raises(InputError, match=text):
         call(M.ListContext(sp.csr_matrix(np.eye(2, 4))))

@@ -39,8 +39,11 @@ def test_every_kind_of_model_in_one_call(planted):
 
 def test_one_model_a_mapping_and_a_tuple_of_models_are_taken(planted):
     for models, label in (
-        ("ease", "ease"), (EASE(), "ease"), ({"x": "ease"}, "x"), ([("x", EASE())], "x"),
-    ):  # fmt: skip
+        ("ease", "ease"),
+        (EASE(), "ease"),
+        ({"x": "ease"}, "x"),
+        ([("x", EASE())], "x"),
+    ):
         report = recsys.evaluate(planted, models, folds=2, metrics=["auc"])
         assert [r.model for r in report.results] == [label]
     names = [r.model for r in recsys.evaluate(planted, iter(["popularity"]), folds=2).results]
@@ -56,9 +59,11 @@ def test_a_model_of_implicit_is_measured_as_ours_with_the_same_factors(planted):
         options = {"factors": 4, "iterations": 3, "random_state": 0, "regularization": 0.1}
         theirs = AlternatingLeastSquares(**options)
         report = recsys.evaluate(
-            planted, [theirs, CosineRecommender(K=5), make_ranker("als", **options)], folds=2,
+            planted,
+            [theirs, CosineRecommender(K=5), make_ranker("als", **options)],
+            folds=2,
             metrics=["auc", "ndcg@10"],
-        )  # fmt: skip
+        )
     first, second, third = report.results
     assert [r.model for r in report.results][:2] == ["AlternatingLeastSquares", "CosineRecommender"]
     assert first.params["factors"] == 4 and second.params["K"] == 5
@@ -155,14 +160,17 @@ class Listed:
 @pytest.mark.parametrize(
     ("model", "text"),
     [
-        (Wrong(np.zeros((2, 3))), r"Wrong.scores must return numbers of shape \(30, 40\), not \(2, 3\) float64"),
+        (
+            Wrong(np.zeros((2, 3))),
+            r"Wrong.scores must return numbers of shape \(30, 40\), not \(2, 3\) float64",
+        ),
         (Wrong(np.array([["a"]])), "must return numbers"),
         (Wrong(np.full((30, 40), np.nan)), "NaN or infinity"),
         (Listed(np.array([1.5]), np.ones(1)), "recommend must return ids and scores"),
         (Listed(np.array([1, 2]), np.ones(1)), "recommend must return ids and scores"),
         (Listed(np.array([40]), np.ones(1)), "returned item 40 of 40"),
     ],
-)  # fmt: skip
+)
 def test_what_answers_wrongly_is_named(planted, model, text):
     with pytest.raises(InputError, match=text):
         evaluate(planted, model, folds=2)

@@ -56,9 +56,13 @@ def test_figures_are_the_means_over_all_orders_of_all_items_outside_the_past(nam
     try:
         folds = list(split(data, name, folds=several(name, data), seed=seed))
         report = evaluate(
-            data, [("tied", Tied())], protocol=name, metrics=METRICS, folds=several(name, data),
+            data,
+            [("tied", Tied())],
+            protocol=name,
+            metrics=METRICS,
+            folds=several(name, data),
             seed=seed,
-        )  # fmt: skip
+        )
     except InputError as error:
         assert re.search("nothing before the first|no user with an item|folds must be", str(error))
         return
@@ -186,11 +190,15 @@ def test_figures_do_not_depend_on_when_test_items_happened(name, params, protoco
     assert (again.test != fold.test).nnz == 0 and len(fold.users) > 5
     first, second = (
         evaluate(
-            some, [(name, make_ranker(name, **params))], protocol=protocol, folds=folds,
-            only_folds=1, metrics=["auc", "ndcg@10", "mrr@3"],
+            some,
+            [(name, make_ranker(name, **params))],
+            protocol=protocol,
+            folds=folds,
+            only_folds=1,
+            metrics=["auc", "ndcg@10", "mrr@3"],
         ).values.to_numpy()
         for some in (data, moved)
-    )  # fmt: skip
+    )
     np.testing.assert_array_equal(first, second)
 
 

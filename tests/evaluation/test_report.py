@@ -22,9 +22,13 @@ def people(planted):
     ages = rng.integers(15, 80, planted.n_users).astype(float)
     ages[:4] = np.nan
     table = pd.DataFrame(
-        {"age": ages, "sex": rng.choice(["f", "m"], planted.n_users), "kids": rng.integers(0, 3, planted.n_users)},
+        {
+            "age": ages,
+            "sex": rng.choice(["f", "m"], planted.n_users),
+            "kids": rng.integers(0, 3, planted.n_users),
+        },
         index=planted.user_ids,
-    )  # fmt: skip
+    )
     return replace(planted, user_features=table)
 
 
@@ -239,13 +243,21 @@ def test_a_decision_says_of_every_comparison_what_its_verdict_says(seed):
     models, metrics = ["a", "b", "c"][: rng.integers(2, 4)], {"auc": "more", "loss": "less", "arp": ""}
     pairs = [
         {
-            "metric": metric, "first": one, "second": other, "better": better, "low": 0.0, "high": 0.0,
-            "difference": float(rng.normal()), "differs_clearly": bool(rng.random() < 0.5), "p_holm": 1.0,
+            "metric": metric,
+            "first": one,
+            "second": other,
+            "better": better,
+            "low": 0.0,
+            "high": 0.0,
+            "difference": float(rng.normal()),
+            "differs_clearly": bool(rng.random() < 0.5),
+            "p_holm": 1.0,
             "users": 9,
         }
-        for metric, better in metrics.items() if better
+        for metric, better in metrics.items()
+        if better
         for one, other in itertools.combinations(models, 2)
-    ]  # fmt: skip
+    ]
     told = decision(pairs)
     clear = [verdict(c) for c in pairs]
     wins = {m: sum(f": {m} is better than" in line for line in clear) for m in models}
@@ -267,9 +279,12 @@ def test_a_decision_says_of_every_comparison_what_its_verdict_says(seed):
             continue
         other = c["second"] if best == c["first"] else c["first"]
         wanted = (
-            "does not differ clearly from" if "do not differ clearly" in line
-            else "is better than" if f": {best} is better than {other}" in line else "is worse than"
-        )  # fmt: skip
+            "does not differ clearly from"
+            if "do not differ clearly" in line
+            else "is better than"
+            if f": {best} is better than {other}" in line
+            else "is worse than"
+        )
         assert said.pop((c["metric"], other)) == wanted
     assert not said
 

@@ -114,9 +114,17 @@ def test_holm():
 def compared(difference, low, high, p=0.04):
     one = Comparison(difference, low, high, p, 400, p)
     return {
-        "metric": "auc", "first": "a", "second": "b", "difference": difference, "low": low, "high": high,
-        "p_value": p, "p_holm": p, "users": 400, "differs_clearly": one.differs_clearly,
-    }  # fmt: skip
+        "metric": "auc",
+        "first": "a",
+        "second": "b",
+        "difference": difference,
+        "low": low,
+        "high": high,
+        "p_value": p,
+        "p_holm": p,
+        "users": 400,
+        "differs_clearly": one.differs_clearly,
+    }
 
 
 @pytest.mark.parametrize(
@@ -205,9 +213,12 @@ def test_the_best_figure_is_the_least_where_less_is_better(planted):
 
 def test_equal_models_are_not_told_apart(planted):
     report = evaluate(
-        planted, models("ease", "popularity") + [("twin", make_ranker("ease"))],
-        metrics=["auc", "ndcg@10"], folds=3, seed=4,
-    )  # fmt: skip
+        planted,
+        models("ease", "popularity") + [("twin", make_ranker("ease"))],
+        metrics=["auc", "ndcg@10"],
+        folds=3,
+        seed=4,
+    )
     lines = report.verdicts()
     assert len(lines) == 2 and all("do not differ clearly" in line for line in lines)
     said = [line for line in report.sentences() if " is better than " in line]
@@ -309,9 +320,14 @@ def test_processes_measure_what_one_does(planted):
         told, heard = [], []
         one = evaluate(data, names, protocol=protocol, n_jobs=1, **asked)
         two = evaluate(
-            data, names, protocol=protocol, n_jobs=2, on_result=told.append,
-            progress=lambda *step, heard=heard: heard.append(step), **asked,
-        )  # fmt: skip
+            data,
+            names,
+            protocol=protocol,
+            n_jobs=2,
+            on_result=told.append,
+            progress=lambda *step, heard=heard: heard.append(step),
+            **asked,
+        )
         np.testing.assert_allclose(two.values.to_numpy(), one.values.to_numpy(), rtol=1e-6)
         assert sorted(result.model for result in told) == sorted(names)
         shares = [done / total for _, done, total in heard]
@@ -358,9 +374,14 @@ def test_a_budget_ends_what_takes_too_long(planted):
     named = [*models("popularity", "ease"), ("slow", Slow())]
     heard = []
     report = evaluate(
-        planted, named, folds=3, budget=3.0, metrics="auc", n_jobs=1,
+        planted,
+        named,
+        folds=3,
+        budget=3.0,
+        metrics="auc",
+        n_jobs=1,
         progress=lambda *step: heard.append(step[0]),
-    )  # fmt: skip
+    )
     assert "slow, fold 1, step" in heard
     assert [r.model for r in report.results] == ["popularity", "ease"] and report.folds >= 1
     assert any(note.startswith("out of time: not measured: slow") for note in report.notes)

@@ -16,7 +16,7 @@ from recsys.explain import (
     reasons_for_items,
     taste_rule,
     what_if,
-)  # fmt: skip
+)
 from recsys.reranking import mmr
 from tests.synthetic import planted_catalogue
 
@@ -169,8 +169,9 @@ def test_mmr_is_the_greedy_definition(seed):
     for _ in range(n):
         value = {
             k: (1 - trade) * rel[k] - trade * (max(S[k][t] for t in taken) if taken else 0.0)
-            for k in range(n) if k not in taken
-        }  # fmt: skip
+            for k in range(n)
+            if k not in taken
+        }
         taken.append(max(value, key=lambda k: (value[k], -k)))
     assert mmr(scores, S, n, trade).tolist() == taken
     assert mmr(scores, S, n, 0.0).tolist() == np.argsort(-scores, kind="stable").tolist()

@@ -33,15 +33,30 @@ def joined(rng, rows, sizes, width=3):
 @pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(
-    seed=st.integers(0, 10**6), sizes=st.lists(st.integers(1, 4), min_size=1, max_size=2),
-    orders=st.sampled_from([[2], [3], [2, 3], [2, 3, 4]]), threads=st.sampled_from([1, None]),
-)  # fmt: skip
+    seed=st.integers(0, 10**6),
+    sizes=st.lists(st.integers(1, 4), min_size=1, max_size=2),
+    orders=st.sampled_from([[2], [3], [2, 3], [2, 3, 4]]),
+    threads=st.sampled_from([1, None]),
+)
 def test_a_draw_is_that_of_dense_rows(seed, sizes, orders, threads):
     rng = np.random.default_rng(seed)
     X, widths = joined(rng, 14, sizes)
     y = rng.standard_normal(X.shape[0])
     ends = np.arange(widths[0]), np.arange(widths[0], X.shape[1])
-    sampler = Sampler(pairs_of_rows(X, ends), ends, y, orders, 2, X.shape[1], False, True, True, 1.0, np.random.default_rng(1), threads)  # fmt: skip
+    sampler = Sampler(
+        pairs_of_rows(X, ends),
+        ends,
+        y,
+        orders,
+        2,
+        X.shape[1],
+        False,
+        True,
+        True,
+        1.0,
+        np.random.default_rng(1),
+        threads,
+    )
     bias, w, precision = 0.0, sampler.w[:, 0].copy(), None
     tables = [(m, P.copy()) for m, P in zip(orders, sampler.tables, strict=True)]
     same = np.random.default_rng(1)
@@ -133,7 +148,19 @@ def test_latent_values_lie_on_the_side_of_their_class():
     X, y, widths = planted(400, classes=True)
     y = np.where(y > 0, 1.0, -1.0)
     ends = np.arange(widths[0]), np.arange(widths[0], X.shape[1])
-    sampler = Sampler(pairs_of_rows(X, ends), ends, y, [2], 2, X.shape[1], True, True, True, 0.1, np.random.default_rng(0))  # fmt: skip
+    sampler = Sampler(
+        pairs_of_rows(X, ends),
+        ends,
+        y,
+        [2],
+        2,
+        X.shape[1],
+        True,
+        True,
+        True,
+        0.1,
+        np.random.default_rng(0),
+    )
     for _ in range(5):
         sampler.draw()
         sampler.bias += 300.0  # far in the tail of one class
@@ -154,10 +181,13 @@ def test_columns_that_no_row_has_come_from_their_prior():
 @pytest.mark.parametrize(
     "change, why",
     [
-        ({"burn_in": 10, "n_draws": 10}, "burn_in"), ({"degree": 1}, "degree"), ({"split": 0}, "split"),
-        ({"split": 1000}, "split"), ({"init_scale": 0.0}, "init_scale"),
+        ({"burn_in": 10, "n_draws": 10}, "burn_in"),
+        ({"degree": 1}, "degree"),
+        ({"split": 0}, "split"),
+        ({"split": 1000}, "split"),
+        ({"init_scale": 0.0}, "init_scale"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_is_refused(change, why):
     X, y, _ = planted(30)
     with pytest.raises(InputError, match=why):

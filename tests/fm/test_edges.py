@@ -47,12 +47,15 @@ def halved(X):
 @pytest.mark.parametrize(
     "model",
     [
-        FactorizationMachineRegressor(max_iter=5), FactorizationMachineRegressor(degree=3, fit_lower="augment", max_iter=5),
-        FactorizationMachineRegressor(degree=3, fit_lower="simplex", max_iter=5), FactorizationMachineClassifier(max_iter=5),
-        AllSubsetsRegressor(max_iter=5), PolynomialNetworkRegressor(max_iter=5),
+        FactorizationMachineRegressor(max_iter=5),
+        FactorizationMachineRegressor(degree=3, fit_lower="augment", max_iter=5),
+        FactorizationMachineRegressor(degree=3, fit_lower="simplex", max_iter=5),
+        FactorizationMachineClassifier(max_iter=5),
+        AllSubsetsRegressor(max_iter=5),
+        PolynomialNetworkRegressor(max_iter=5),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_duplicate_entries_are_summed_wherever_rows_come_in(model):
     X, y = task(classes=isinstance(model, FactorizationMachineClassifier))
     double = halved(X)
@@ -149,9 +152,13 @@ def test_no_order_in_which_columns_are_given_hides_the_interactions(ratings):
 def test_block_descent_works_at_any_scale(scale):
     X, y = task(1, n=200)
     model = FactorizationMachineRegressor(
-        solver="block", max_iter=300, n_components=4, init_scale=0.05 / scale, alpha=1e-6 * scale**2,
+        solver="block",
+        max_iter=300,
+        n_components=4,
+        init_scale=0.05 / scale,
+        alpha=1e-6 * scale**2,
         beta=1e-6 * scale**2,
-    ).fit(scale * X, y)  # fmt: skip
+    ).fit(scale * X, y)
     assert model.score(scale * X, y) > 0.5
 
 
@@ -239,7 +246,12 @@ def test_the_tolerance_has_no_scale_of_its_own(scale):
 def test_the_default_strength_of_a_sparse_penalty_selects():
     X, y = many_pairs()
     every = 557 * 556 / 2
-    for kw in ({"penalty": "ti"}, {"penalty": "l1"}, {"penalty": "l21", "solver": "block"}, {"penalty": "cs", "solver": "block"}):  # fmt: skip
+    for kw in (
+        {"penalty": "ti"},
+        {"penalty": "l1"},
+        {"penalty": "l21", "solver": "block"},
+        {"penalty": "cs", "solver": "block"},
+    ):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model = FactorizationMachineRegressor(**kw).fit(X, y)
@@ -283,9 +295,11 @@ def test_columns_that_no_row_has_get_zeros(solver):
 
 
 @given(
-    st.lists(st.one_of(st.just(0.0), st.floats(1e-6, 1e6)), min_size=1, max_size=6), st.integers(1, 5),
-    st.integers(0, 5), st.one_of(st.just(0.0), st.floats(1e-6, 1e6)),
-)  # fmt: skip
+    st.lists(st.one_of(st.just(0.0), st.floats(1e-6, 1e6)), min_size=1, max_size=6),
+    st.integers(1, 5),
+    st.integers(0, 5),
+    st.one_of(st.just(0.0), st.floats(1e-6, 1e6)),
+)
 @settings(max_examples=200, deadline=None)
 def test_symmetric_polynomials_without_one_size_do_not_cancel(values, order, j, new):
     sizes = np.array(values)

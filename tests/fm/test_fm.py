@@ -28,13 +28,19 @@ pytestmark = [
 ]
 
 ESTIMATORS = [
-    FactorizationMachineRegressor(n_components=3, max_iter=200), FactorizationMachineRegressor(degree=3, solver="block", n_components=2),
-    FactorizationMachineClassifier(n_components=3), FactorizationMachineClassifier(penalty="cs", solver="block", n_components=2),
-    FactorizationMachineRegressor(n_components=2, solver="adagrad"), FactorizationMachineClassifier(n_components=2, loss="bpr", solver="adagrad"),
-    FactorizationMachineRegressor(n_components=2, solver="lbfgs", fit_lower="simplex"), FactorizationMachineRegressor(n_components=2, penalty="ti", solver="fista"),
-    AllSubsetsRegressor(n_components=2), AllSubsetsClassifier(n_components=2),
-    PolynomialNetworkRegressor(n_components=2), PolynomialNetworkClassifier(n_components=2, degree=3),
-]  # fmt: skip
+    FactorizationMachineRegressor(n_components=3, max_iter=200),
+    FactorizationMachineRegressor(degree=3, solver="block", n_components=2),
+    FactorizationMachineClassifier(n_components=3),
+    FactorizationMachineClassifier(penalty="cs", solver="block", n_components=2),
+    FactorizationMachineRegressor(n_components=2, solver="adagrad"),
+    FactorizationMachineClassifier(n_components=2, loss="bpr", solver="adagrad"),
+    FactorizationMachineRegressor(n_components=2, solver="lbfgs", fit_lower="simplex"),
+    FactorizationMachineRegressor(n_components=2, penalty="ti", solver="fista"),
+    AllSubsetsRegressor(n_components=2),
+    AllSubsetsClassifier(n_components=2),
+    PolynomialNetworkRegressor(n_components=2),
+    PolynomialNetworkClassifier(n_components=2, degree=3),
+]
 
 
 REPEATED = (
@@ -156,8 +162,16 @@ COMBINATIONS = [
 def test_the_objective_never_rises(solver, penalty, loss, degree):
     X, y = task(3, classes=True)
     model = FactorizationMachineClassifier(
-        degree=degree, loss=loss, solver=solver, penalty=penalty, n_components=3, gamma=1e-3, max_iter=30, tol=0.0, init_scale=0.5,
-    ).fit(X, y)  # fmt: skip
+        degree=degree,
+        loss=loss,
+        solver=solver,
+        penalty=penalty,
+        n_components=3,
+        gamma=1e-3,
+        max_iter=30,
+        tol=0.0,
+        init_scale=0.5,
+    ).fit(X, y)
     objective = np.array([entry["objective"] for entry in model.history_])
     assert (np.diff(objective) <= 1e-10 * np.abs(objective[:-1])).all(), objective
     assert objective[-1] < objective[0]
@@ -186,8 +200,18 @@ def test_a_coordinate_step_is_the_minimum_along_its_coordinate():
     squared = LOSSES.get("squared")
     target = Target(y, pred, squared.code, squared.curvature)
     coordinate_epoch(
-        ANOVA, Compressed.of(rows), np.arange(7), Compressed(only, cols.indices, cols.data), target, P, np.empty((len(y), 1)), np.ones(2), np.ones(1), Shrinkage(0.1, 0, 0.0), 2,
-    )  # fmt: skip
+        ANOVA,
+        Compressed.of(rows),
+        np.arange(7),
+        Compressed(only, cols.indices, cols.data),
+        target,
+        P,
+        np.empty((len(y), 1)),
+        np.ones(2),
+        np.ones(1),
+        Shrinkage(0.1, 0, 0.0),
+        2,
+    )
     best_value = P[0, 0, 0]
 
     def objective(value):
@@ -266,15 +290,24 @@ def test_probabilities_need_the_logistic_loss():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"degree": 1}, "degree"), ({"degree": 0}, "degree"), ({"n_components": 0}, "n_components"),
-        ({"penalty": "cs"}, "use solver='block' or"), ({"penalty": "ti", "solver": "block"}, "use solver='cd' or"),
-        ({"loss": "logistic"}, "loss must be"), ({"solver": "newton"}, "solver must be one of"),
-        ({"penalty": "l1", "solver": "lbfgs"}, "cannot serve penalty 'l1'"), ({"degree": 3, "penalty": "cs", "solver": "cd"}, "use solver='block'"),
-        ({"penalty": "omega", "degree": 3, "solver": "nmapgd"}, "no solver can"), ({"learning_rate": 0.0}, "learning_rate"),
-        ({"solver": "pairs"}, "split"), ({"batch_size": 0}, "batch_size"),
-        ({"beta": -1.0}, "beta"), ({"fit_lower": "simple"}, "fit_lower"), ({"max_iter": 0}, "max_iter"),
+        ({"degree": 1}, "degree"),
+        ({"degree": 0}, "degree"),
+        ({"n_components": 0}, "n_components"),
+        ({"penalty": "cs"}, "use solver='block' or"),
+        ({"penalty": "ti", "solver": "block"}, "use solver='cd' or"),
+        ({"loss": "logistic"}, "loss must be"),
+        ({"solver": "newton"}, "solver must be one of"),
+        ({"penalty": "l1", "solver": "lbfgs"}, "cannot serve penalty 'l1'"),
+        ({"degree": 3, "penalty": "cs", "solver": "cd"}, "use solver='block'"),
+        ({"penalty": "omega", "degree": 3, "solver": "nmapgd"}, "no solver can"),
+        ({"learning_rate": 0.0}, "learning_rate"),
+        ({"solver": "pairs"}, "split"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"beta": -1.0}, "beta"),
+        ({"fit_lower": "simple"}, "fit_lower"),
+        ({"max_iter": 0}, "max_iter"),
     ],
-)  # fmt: skip
+)
 def test_bad_parameters(params, message):
     with pytest.raises(InputError, match=message):
         FactorizationMachineRegressor(**params).fit(*task())

@@ -101,9 +101,15 @@ def test_predictions_are_those_of_the_definition(lower, solver):
     X, y = negative_pairs()
     X, y = X[:60], y[:60] + X[:60, 0] * X[:60, 1] * X[:60, 2]
     model = FactorizationMachineRegressor(
-        degree=2 if lower == "augment" else 3, fit_lower=lower, n_components=2, max_iter=12, solver=solver, init_lambda="random_signs",
-        fit_linear=False, beta=0.01,
-    ).fit(X, y)  # fmt: skip
+        degree=2 if lower == "augment" else 3,
+        fit_lower=lower,
+        n_components=2,
+        max_iter=12,
+        solver=solver,
+        init_lambda="random_signs",
+        fit_linear=False,
+        beta=0.01,
+    ).fit(X, y)
     assert (model.component_weights_ == -1.0).any()
     expected = np.full(60, model.intercept_)
     if lower == "explicit":

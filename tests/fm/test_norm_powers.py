@@ -79,8 +79,12 @@ def test_the_square_is_the_known_one_and_the_first_power_the_threshold():
         np.testing.assert_allclose(
             prox_power_l1(Q[:, 0], strength, 2), prox_squared_l1(Q[:, 0], strength), atol=1e-14
         )
-        np.testing.assert_allclose(prox_power_l21(Q, strength, 2), prox_squared_l21(Q, strength), atol=1e-14)  # fmt: skip
-        assert prox_power_l1(Q[:, 0], strength, 1) == pytest.approx(np.sign(Q[:, 0]) * np.maximum(np.abs(Q[:, 0]) - strength, 0))  # fmt: skip
+        np.testing.assert_allclose(
+            prox_power_l21(Q, strength, 2), prox_squared_l21(Q, strength), atol=1e-14
+        )
+        assert prox_power_l1(Q[:, 0], strength, 1) == pytest.approx(
+            np.sign(Q[:, 0]) * np.maximum(np.abs(Q[:, 0]) - strength, 0)
+        )
 
 
 def test_the_operators_refuse_what_they_cannot_take():
@@ -116,7 +120,18 @@ def test_the_operator_of_ti_above_order_2_is_the_minimum_where_there_is_one(valu
             assert mine <= reference.anova_objective(near, sizes, strength, order, 1.0) + 1e-12
 
 
-@pytest.mark.parametrize("form", [Form(ANOVA, 2, 1), Form(ANOVA, 3, 1), Form(ANOVA, 4, 1), Form(MIXED, 3, 1), Form(ALL_SUBSETS, 1, 1), Form(PRODUCT, 2, 2)], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "form",
+    [
+        Form(ANOVA, 2, 1),
+        Form(ANOVA, 3, 1),
+        Form(ANOVA, 4, 1),
+        Form(MIXED, 3, 1),
+        Form(ALL_SUBSETS, 1, 1),
+        Form(PRODUCT, 2, 2),
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("name", ["ti", "cs", "l1-power", "l21-power"])
 @pytest.mark.parametrize("strength", [0.02, 0.2])
 def test_prox_is_the_minimum_in_any_form(name, form, strength):
@@ -180,9 +195,16 @@ def test_every_solver_selects_in_order_3(solver, penalty):
     y = 2.0 * X[:, 0] * X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=240)
     # the power of a norm has the products of equal features too, whose value a strength must not exceed
     kw = dict(
-        degree=3, fit_lower=None, n_components=2, gamma=0.01 if penalty.endswith("power") else 0.05,
-        init_scale=0.5, max_iter=150, tol=1e-7, beta=1e-3, random_state=0,
-    )  # fmt: skip
+        degree=3,
+        fit_lower=None,
+        n_components=2,
+        gamma=0.01 if penalty.endswith("power") else 0.05,
+        init_scale=0.5,
+        max_iter=150,
+        tol=1e-7,
+        beta=1e-3,
+        random_state=0,
+    )
     stochastic = {"batch_size": 12, "learning_rate": 0.05} if solver == "psgd" else {}
     model = FactorizationMachineRegressor(solver=solver, penalty=penalty, **kw, **stochastic).fit(X, y)
     exact = FactorizationMachineRegressor(

@@ -45,7 +45,14 @@ def test_the_approximate_prox_of_omega_lowers_what_it_approximates():
     assert value < 0.1 * penalty.value(PAIRS, Q)
 
 
-FORMS = [PAIRS, *(Form(ANOVA, order, 1) for order in (3, 4, 5)), Form(MIXED, 3, 1), Form(ALL_SUBSETS, 1, 1), Form(PRODUCT, 3, 3), Form(POWER, 3, 1)]  # fmt: skip
+FORMS = [
+    PAIRS,
+    *(Form(ANOVA, order, 1) for order in (3, 4, 5)),
+    Form(MIXED, 3, 1),
+    Form(ALL_SUBSETS, 1, 1),
+    Form(PRODUCT, 3, 3),
+    Form(POWER, 3, 1),
+]
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)

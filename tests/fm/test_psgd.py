@@ -32,7 +32,15 @@ def test_an_epoch_is_a_gradient_step_and_an_operator_a_batch(penalty, order):
     plain = Regularization(as_penalty("l2"), 0.0, 0.0, 0.0)
     for t, rows in enumerate(np.split(np.random.RandomState(4).permutation(23), [4, 9, 13, 18])):
         eta = rate / (1 + rate * 0.2 * t)
-        batch = Objective(Model(model.forms, d, k, z.copy(), model.theta, model.weights, True), X[rows], y[rows], LOSSES.get("squared"), plain, True, None)  # fmt: skip
+        batch = Objective(
+            Model(model.forms, d, k, z.copy(), model.theta, model.weights, True),
+            X[rows],
+            y[rows],
+            LOSSES.get("squared"),
+            plain,
+            True,
+            None,
+        )
         _, gradient = batch.smooth(z)
         z = z - eta * gradient
         z[1 : 1 + d] /= 1 + eta * 0.03
@@ -74,9 +82,16 @@ def test_rows_that_no_batch_has_room_for_undo_no_selection():
     """4,001 rows in batches of 400: the last of ten is not of one row, which selects nothing."""
     X, y = paired(2, n=4001)
     model = FactorizationMachineRegressor(
-        solver="psgd", penalty="ti", gamma=0.02, n_components=3, init_scale=0.2, tol=0.0, batch_size=400,
-        learning_rate=0.1, max_iter=100,
-    ).fit(X, y)  # fmt: skip
+        solver="psgd",
+        penalty="ti",
+        gamma=0.02,
+        n_components=3,
+        init_scale=0.2,
+        tol=0.0,
+        batch_size=400,
+        learning_rate=0.1,
+        max_iter=100,
+    ).fit(X, y)
     assert model.n_used_interactions_ < 0.25 * 378  # with a last batch of one row: a third
 
 

@@ -18,7 +18,9 @@ def test_planted_rows_have_the_promised_covariance_and_target():
     np.testing.assert_allclose(np.diag(C), 1, atol=0.05)
     assert C[0, 1] == pytest.approx(0.5, abs=0.05) and abs(C[0, 3]) < 0.05 and abs(C[0, 7]) < 0.05
     x = data.X[0]
-    assert data.y[0] == pytest.approx(x[0] * x[1] + x[0] * x[2] + x[1] * x[2] + x[3] * x[4] + x[3] * x[5] + x[4] * x[5])  # fmt: skip
+    assert data.y[0] == pytest.approx(
+        x[0] * x[1] + x[0] * x[2] + x[1] * x[2] + x[3] * x[4] + x[3] * x[5] + x[4] * x[5]
+    )
     assert data.W.sum() == 6
 
 
@@ -43,5 +45,7 @@ def test_ti_finds_the_planted_groups():
 
 def test_a_callback_can_end_a_fit():
     data = planted_interactions(100, 1, 4, 4)
-    model = FactorizationMachineRegressor(callback=lambda epoch, _: epoch == 3, tol=0.0).fit(data.X, data.y)  # fmt: skip
+    model = FactorizationMachineRegressor(callback=lambda epoch, _: epoch == 3, tol=0.0).fit(
+        data.X, data.y
+    )
     assert model.n_iter_ == 3

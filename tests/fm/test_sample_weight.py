@@ -47,10 +47,11 @@ SLOWER = [
     FactorizationMachineRegressor(penalty="omega", gamma=0.01, solver="nmapgd", **FEW),
     FactorizationMachineClassifier(degree=3, solver="lbfgs", **FEW),
     FactorizationMachineClassifier(penalty="l1", gamma=0.01, solver="subgradient", **FEW),
-    AllSubsetsRegressor(fit_lambda=True, **FEW), AllSubsetsClassifier(solver="block", **FEW),
+    AllSubsetsRegressor(fit_lambda=True, **FEW),
+    AllSubsetsClassifier(solver="block", **FEW),
     PolynomialNetworkRegressor(degree=3, **FEW),
     PolynomialNetworkRegressor(degree=3, lifted=False, fit_lower="augment", solver="lbfgs", **FEW),
-]  # fmt: skip
+]
 BY_CHANCE = [
     FactorizationMachineClassifier(solver="adagrad", **FEW),
     FactorizationMachineRegressor(solver="psgd", learning_rate=0.02, batch_size=4, **FEW),
@@ -154,11 +155,19 @@ def test_the_objective_is_that_of_the_definition(seed, loss):
     model.z[:] = 0.5 * rng.normal(size=len(model.z))
     by = Regularization(as_penalty("l2"), 0.3, 0.2, 0.0)
     fit = Objective(
-        model, sp.csr_matrix(X), y, LOSSES.get(loss), by, True, np.random.RandomState(0),
+        model,
+        sp.csr_matrix(X),
+        y,
+        LOSSES.get(loss),
+        by,
+        True,
+        np.random.RandomState(0),
         row_weights=relative_weights(weights),
-    )  # fmt: skip
+    )
     matrices = [P[0] for P in model.tables()]
-    slow = reference.weighted_objective(X, y, weights, model.z[0], model.w, matrices, [2, 3], loss, 0.3, 0.2)  # fmt: skip
+    slow = reference.weighted_objective(
+        X, y, weights, model.z[0], model.w, matrices, [2, 3], loss, 0.3, 0.2
+    )
     assert fit.value() == pytest.approx(slow, rel=1e-10)
 
 
@@ -199,9 +208,15 @@ def test_gradients_are_those_of_finite_differences_and_of_batches(shape, loss):
     model.z[:] = 0.4 * rng.normal(size=len(model.z))
     by = Regularization(as_penalty("l2"), 0.0, 0.0, 0.0)
     p = Objective(
-        model, sp.csr_matrix(X), y, LOSSES.get(loss), by, True, np.random.RandomState(0),
+        model,
+        sp.csr_matrix(X),
+        y,
+        LOSSES.get(loss),
+        by,
+        True,
+        np.random.RandomState(0),
         row_weights=relative_weights(rng.exponential(size=25)),
-    )  # fmt: skip
+    )
     z = model.z.copy()
     _, gradient = p.smooth(z)
     for j in rng.choice(len(z), 12, replace=False):
@@ -213,9 +228,16 @@ def test_gradients_are_those_of_finite_differences_and_of_batches(shape, loss):
     layout, total = model.layout, np.zeros(len(z))
     tables = np.empty((len(layout.spec), layout.width, 2))
     batch_gradient(
-        z, layout, Compressed.of(p.X), p.target, np.arange(25), np.full(25, ALONE), tables, np.empty(2),
+        z,
+        layout,
+        Compressed.of(p.X),
+        p.target,
+        np.arange(25),
+        np.full(25, ALONE),
+        tables,
+        np.empty(2),
         total,
-    )  # fmt: skip
+    )
     np.testing.assert_allclose(total, gradient, rtol=1e-9, atol=1e-12)
 
 
@@ -242,7 +264,16 @@ def test_pairs_of_rows_are_drawn_by_their_weights():
     model = Model.zeros([Form(ANOVA, 2, 1)], 2, 1, True)
     by = Regularization(as_penalty("l2"), 0.0, 0.0, 0.0)
     X = sp.csr_matrix([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 0.0], [0.0, 0.0]])
-    p = Objective(model, X, y, LOSSES.get("bpr"), by, False, np.random.RandomState(0), row_weights=weights / weights.mean())  # fmt: skip
+    p = Objective(
+        model,
+        X,
+        y,
+        LOSSES.get("bpr"),
+        by,
+        False,
+        np.random.RandomState(0),
+        row_weights=weights / weights.mean(),
+    )
     up, down = p.draw(40_000)
     found = np.bincount(np.concatenate([up, down]), minlength=5) / 40_000
     np.testing.assert_allclose(found, [0.75, 0.25, 0.125, 0.25, 0.625], atol=0.01)
@@ -259,7 +290,16 @@ def test_rare_columns_are_those_of_repeated_rows():
         weights = rng.integers(1, 9, rows)
         weights[-1] = 100 * weights[0] - weights[:-1].sum()
         X = sp.csr_matrix(np.column_stack([np.arange(rows) == k for k in range(3)]), dtype=float)
-        p = Objective(model, X, np.zeros(rows), LOSSES.get("squared"), by, True, None, row_weights=weights / weights.mean())  # fmt: skip
+        p = Objective(
+            model,
+            X,
+            np.zeros(rows),
+            LOSSES.get("squared"),
+            by,
+            True,
+            None,
+            row_weights=weights / weights.mean(),
+        )
         repeated = np.asarray((X != 0).T @ weights).ravel()
         np.testing.assert_array_equal(
             visiting_order(p.counts(), rows), visiting_order(repeated, weights.sum())
@@ -276,12 +316,18 @@ def held(model, y):
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ([1.0, 2.0], "shape"), (np.ones((40, 1)), "shape"), (2.0, "shape"), (-np.ones(40), "at least 0"),
-        (np.full(40, np.nan), "NaN or infinity"), (np.full(40, np.inf), "NaN or infinity"),
-        (np.zeros(40), "zero for all 40 rows"), (["heavy"] * 40, "real numbers"),
-        (np.full(40, 1e308), "too large"), ([[1.0], [1.0, 2.0]], "differ in length"),
+        ([1.0, 2.0], "shape"),
+        (np.ones((40, 1)), "shape"),
+        (2.0, "shape"),
+        (-np.ones(40), "at least 0"),
+        (np.full(40, np.nan), "NaN or infinity"),
+        (np.full(40, np.inf), "NaN or infinity"),
+        (np.zeros(40), "zero for all 40 rows"),
+        (["heavy"] * 40, "real numbers"),
+        (np.full(40, 1e308), "too large"),
+        ([[1.0], [1.0, 2.0]], "differ in length"),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("model", [QUICK[0], QUICK[1], BAYESIAN], ids=name_of)
 def test_what_is_no_weight_is_refused_in_one_line(model, weights, message):
     X, y, _ = rows_of(model, 0)

@@ -31,9 +31,13 @@ pytestmark = [
 ]
 
 SHAPES = [
-    [Form(ANOVA, 2, 1)], [Form(ANOVA, 2, 1), Form(ANOVA, 3, 1)], [Form(ANOVA, 5, 1)], [Form(MIXED, 3, 1)],
-    [Form(ALL_SUBSETS, 1, 1)], [Form(PRODUCT, 3, 3)],
-]  # fmt: skip
+    [Form(ANOVA, 2, 1)],
+    [Form(ANOVA, 2, 1), Form(ANOVA, 3, 1)],
+    [Form(ANOVA, 5, 1)],
+    [Form(MIXED, 3, 1)],
+    [Form(ALL_SUBSETS, 1, 1)],
+    [Form(PRODUCT, 3, 3)],
+]
 
 
 def problem(shapes, loss="squared", scale=0.5, seed=0, **more):
@@ -81,11 +85,22 @@ def test_the_gradient_of_the_recursion_is_that_of_reverse_differentiation():
             for j in range(7, t - 1, -1):
                 if (t, j) != (m, 7):
                     back[t, j] = back[t, j + 1] + (back[t + 1, j + 1] * p[j] * x[j] if j < 7 else 0.0)
-        slow = [sum(back[t, j] * table[t - 1, j - 1] for t in range(1, m + 1)) * x[j - 1] for j in range(1, 8)]  # fmt: skip
+        slow = [
+            sum(back[t, j] * table[t - 1, j - 1] for t in range(1, m + 1)) * x[j - 1]
+            for j in range(1, 8)
+        ]
         one = Model.zeros([Form(ANOVA, m, 1)], 7, 1, False)
         one.tables()[0][0, :, 0] = p
         by = Regularization(as_penalty("l2"), 0.0, 0.0, 0.0)
-        fit = Objective(one, sp.csr_matrix(x[None]), np.zeros(1), LOSSES.get("squared"), by, False, np.random.RandomState(0))  # fmt: skip
+        fit = Objective(
+            one,
+            sp.csr_matrix(x[None]),
+            np.zeros(1),
+            LOSSES.get("squared"),
+            by,
+            False,
+            np.random.RandomState(0),
+        )
         _, gradient = fit.smooth(one.z.copy())
         np.testing.assert_allclose(gradient[8:] / fit.pred[0], slow, rtol=1e-9)
         assert fit.pred[0] == pytest.approx(reference.anova(p, x, m))
@@ -98,10 +113,18 @@ def test_coordinate_descent_is_exact_where_the_short_recursion_cancels():
     y = rng.normal(size=30)
     for lower in (None, "inhomogeneous"):
         model = FactorizationMachineRegressor(
-            degree=5, fit_lower=lower, n_components=2, init_scale=1.0, max_iter=3, tol=0.0, fit_linear=False
-        ).fit(X, y)  # fmt: skip
+            degree=5,
+            fit_lower=lower,
+            n_components=2,
+            init_scale=1.0,
+            max_iter=3,
+            tol=0.0,
+            fit_linear=False,
+        ).fit(X, y)
         orders = [5] if lower is None else [1, 2, 3, 4, 5]
-        expected = reference.predict_fm(X, model.intercept_, np.zeros(8), [model.P_[0][0]] * len(orders), orders)  # fmt: skip
+        expected = reference.predict_fm(
+            X, model.intercept_, np.zeros(8), [model.P_[0][0]] * len(orders), orders
+        )
         np.testing.assert_allclose(model.predict(X), expected, rtol=1e-7, atol=1e-7)
         objective = [entry["objective"] for entry in model.history_]
         assert (np.diff(objective) <= 1e-9 * objective[0]).all()
@@ -120,7 +143,15 @@ def test_the_short_recursion_is_left_before_it_multiplies_an_error_by_its_limit(
         one = Model.zeros([Form(ANOVA, order, 1)], 14, 1, False)
         one.tables()[0][0, :, 0] = 1.0
         by = Regularization(as_penalty("l2"), 0.0, 0.0, 0.0)
-        fit = Objective(one, sp.csr_matrix(x[None]), np.zeros(1), LOSSES.get("squared"), by, False, np.random.RandomState(0))  # fmt: skip
+        fit = Objective(
+            one,
+            sp.csr_matrix(x[None]),
+            np.zeros(1),
+            LOSSES.get("squared"),
+            by,
+            False,
+            np.random.RandomState(0),
+        )
         _, gradient = fit.smooth(one.z.copy())
         rest, size, whole = ([1] + [0] * order for _ in range(3))  # A^t without x_0; of |x|; with x_0
         for j, v in enumerate(map(Fraction, x)):
@@ -145,9 +176,16 @@ def test_columns_of_which_some_entries_leave_the_short_recursion_keep_the_predic
     X[rng.random(X.shape) < 0.08] = 75.0 * guard
     y, beta = rng.normal(size=60), 0.1
     model = FactorizationMachineRegressor(
-        degree=degree, fit_lower=lower, n_components=2, init_scale=0.3, max_iter=4, tol=0.0, beta=beta,
-        fit_linear=False, fit_intercept=False,
-    ).fit(X, y)  # fmt: skip
+        degree=degree,
+        fit_lower=lower,
+        n_components=2,
+        init_scale=0.3,
+        max_iter=4,
+        tol=0.0,
+        beta=beta,
+        fit_linear=False,
+        fit_intercept=False,
+    ).fit(X, y)
     P = model.P_[0][0]
     columns = [P[j][:, None] * X[:, j] for j in range(9)]
     assert any((one > guard).any() and ((one > 0) & (one <= guard)).any() for one in np.abs(columns))
@@ -174,8 +212,15 @@ def paired(seed=0, n=400):
 def test_steps_on_pairs_are_those_of_coordinate_descent(degree, penalty):
     X, y = paired()
     settings_ = dict(
-        degree=degree, n_components=1, max_iter=4, tol=0.0, penalty=penalty, gamma=1e-3, init_scale=0.5, fit_intercept=False,
-    )  # fmt: skip
+        degree=degree,
+        n_components=1,
+        max_iter=4,
+        tol=0.0,
+        penalty=penalty,
+        gamma=1e-3,
+        init_scale=0.5,
+        fit_intercept=False,
+    )
     slow = FactorizationMachineRegressor(solver="cd", **settings_).fit(X, y)
     fast = FactorizationMachineRegressor(solver="pairs", split=15, **settings_).fit(X, y)
     for a, b in zip(slow.P_, fast.P_, strict=True):
@@ -230,8 +275,11 @@ def test_who_serves_what_follows_from_what_solvers_require():
     """The table as it was when it was written by hand."""
     entries, rows = {"l2", "l1", "ti"}, {"l2", "l21", "cs"}
     expected = {
-        "cd": entries, "pairs": entries, "block": rows, "lbfgs": {"l2"},
-    }  # fmt: skip
+        "cd": entries,
+        "pairs": entries,
+        "block": rows,
+        "lbfgs": {"l2"},
+    }
     powers = {"l1-power", "l21-power"}
     expected |= dict.fromkeys(("nmapgd", "subgradient"), entries | rows | powers | {"omega"})
     expected |= dict.fromkeys(("psgd", "fista"), entries | rows | powers)
@@ -241,7 +289,11 @@ def test_who_serves_what_follows_from_what_solvers_require():
     assert found == expected
     deep = [Form(ANOVA, 3, 1)]
     for penalty in ("ti", "cs"):
-        able = [name for name in solver_names() if not refusal(name, LOSSES.get("squared"), as_penalty(penalty), deep)]  # fmt: skip
+        able = [
+            name
+            for name in solver_names()
+            if not refusal(name, LOSSES.get("squared"), as_penalty(penalty), deep)
+        ]
         own = ["cd", "pairs"] if penalty == "ti" else ["block"]
         assert set(able) == {*own, "psgd", "fista", "nmapgd", "subgradient"}
     assert [name for name in solver_names() if SOLVERS.get(name).pairwise] == ["adagrad", "psgd"]
@@ -252,13 +304,33 @@ def test_who_serves_what_follows_from_what_solvers_require():
 def test_every_solver_lowers_every_objective_it_serves(solver, penalty):
     X, y = paired(2)
     model = FactorizationMachineRegressor(
-        solver=solver, split=15, penalty=penalty, gamma=1e-3, n_components=3, max_iter=60, tol=0.0, init_scale=0.2, batch_size=8, learning_rate=0.05
-    ).fit(X, y)  # fmt: skip
+        solver=solver,
+        split=15,
+        penalty=penalty,
+        gamma=1e-3,
+        n_components=3,
+        max_iter=60,
+        tol=0.0,
+        init_scale=0.2,
+        batch_size=8,
+        learning_rate=0.05,
+    ).fit(X, y)
     history = [entry["objective"] for entry in model.history_]
     best = FactorizationMachineRegressor(
-        solver="nmapgd" if penalty == "omega" else "fista" if "power" in penalty else "block" if penalty in ("l21", "cs") else "cd",
-        penalty=penalty, gamma=1e-3, n_components=3, max_iter=300, tol=1e-9, init_scale=0.2,
-    ).fit(X, y)  # fmt: skip
+        solver="nmapgd"
+        if penalty == "omega"
+        else "fista"
+        if "power" in penalty
+        else "block"
+        if penalty in ("l21", "cs")
+        else "cd",
+        penalty=penalty,
+        gamma=1e-3,
+        n_components=3,
+        max_iter=300,
+        tol=1e-9,
+        init_scale=0.2,
+    ).fit(X, y)
     goal = best.history_[-1]["objective"]
     assert history[-1] <= goal + 0.4 * (history[0] - goal), (history[0], history[-1], goal)
 
@@ -305,7 +377,9 @@ def test_the_solver_that_may_rise_does_not_end_above_its_lowest_point(seed):
 @pytest.mark.parametrize("model", [AllSubsetsRegressor, PolynomialNetworkRegressor])
 def test_the_other_models_are_fitted_by_the_other_solvers(model, solver):
     X, y = task(3, n=150)
-    fitted = model(solver=solver, n_components=2, max_iter=40, init_scale=0.2, learning_rate=0.02).fit(X, y)  # fmt: skip
+    fitted = model(solver=solver, n_components=2, max_iter=40, init_scale=0.2, learning_rate=0.02).fit(
+        X, y
+    )
     assert fitted.history_[-1]["objective"] < 0.6 * fitted.history_[0]["objective"]
 
 
@@ -332,7 +406,9 @@ def test_the_proximal_operators_minimise(q, strength):
         for _ in range(10):
             R = P + 1e-3 * rng.normal(size=P.shape)
             n = np.linalg.norm(R, axis=1)
-            other = 0.5 * ((R - Q) ** 2).sum() + strength * (n.sum() ** 2 if operator is prox_squared_l21 else n.sum())  # fmt: skip
+            other = 0.5 * ((R - Q) ** 2).sum() + strength * (
+                n.sum() ** 2 if operator is prox_squared_l21 else n.sum()
+            )
             assert base <= other + 1e-12
 
 
@@ -362,22 +438,37 @@ def test_the_penalties_are_their_definitions(order):
     )
     assert as_penalty("cs").value(shape, P) == pytest.approx(reference.anova(rows, ones, order))
     W = P @ P.T
-    assert as_penalty("omega").value(Form(ANOVA, 2, 1), P) == pytest.approx(np.abs(W[np.triu_indices(5, 1)]).sum())  # fmt: skip
+    assert as_penalty("omega").value(Form(ANOVA, 2, 1), P) == pytest.approx(
+        np.abs(W[np.triu_indices(5, 1)]).sum()
+    )
     subsets = Form(ALL_SUBSETS, 1, 1)
     assert as_penalty("ti").value(subsets, P) == pytest.approx(np.prod(1 + np.abs(P), axis=0).sum())
     assert as_penalty("cs").value(subsets, P) == pytest.approx(np.prod(1 + rows))
 
 
-@pytest.mark.parametrize(("model", "solver", "penalty"), [
-    (FactorizationMachineRegressor, "cd", "ti"), (FactorizationMachineRegressor, "block", "cs"),
-    (AllSubsetsRegressor, "cd", "ti"), (AllSubsetsRegressor, "block", "cs"), (AllSubsetsRegressor, "block", "l2"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("model", "solver", "penalty"),
+    [
+        (FactorizationMachineRegressor, "cd", "ti"),
+        (FactorizationMachineRegressor, "block", "cs"),
+        (AllSubsetsRegressor, "cd", "ti"),
+        (AllSubsetsRegressor, "block", "cs"),
+        (AllSubsetsRegressor, "block", "l2"),
+    ],
+)
 def test_higher_order_penalties_never_raise_the_objective_and_select(model, solver, penalty):
     X, y = task(9, n=120)
     degree = {"degree": 4} if model is FactorizationMachineRegressor else {}
     fitted = model(
-        solver=solver, penalty=penalty, gamma=0.02, n_components=3, max_iter=60, tol=0.0, init_scale=0.3, **degree
-    ).fit(X, y)  # fmt: skip
+        solver=solver,
+        penalty=penalty,
+        gamma=0.02,
+        n_components=3,
+        max_iter=60,
+        tol=0.0,
+        init_scale=0.3,
+        **degree,
+    ).fit(X, y)
     objective = np.array([entry["objective"] for entry in fitted.history_])
     assert (np.diff(objective) <= 1e-9 * objective[:-1]).all(), np.diff(objective).max()
     assert penalty == "l2" or any((P == 0).any() for P in fitted.P_)
@@ -385,13 +476,16 @@ def test_higher_order_penalties_never_raise_the_objective_and_select(model, solv
 
 def test_theta_stays_on_the_simplex_and_helps():
     X, y = task(2, n=200)
-    free = FactorizationMachineRegressor(degree=3, fit_lower="simplex", fit_linear=False, max_iter=60, n_components=4).fit(X, y)  # fmt: skip
+    free = FactorizationMachineRegressor(
+        degree=3, fit_lower="simplex", fit_linear=False, max_iter=60, n_components=4
+    ).fit(X, y)
     assert free.theta_.min() >= 0 and free.theta_.sum() == pytest.approx(1)
     objective = np.array([entry["objective"] for entry in free.history_])
     assert (np.diff(objective) <= 1e-10).all()
     expected = free.intercept_ + sum(
-        free.theta_[0, t - 1] * reference.predict_fm(X, 0, np.zeros(7), [free.P_[0][0]], [t]) for t in (1, 2, 3)
-    )  # fmt: skip
+        free.theta_[0, t - 1] * reference.predict_fm(X, 0, np.zeros(7), [free.P_[0][0]], [t])
+        for t in (1, 2, 3)
+    )
     np.testing.assert_allclose(free.predict(X), expected, atol=1e-9)
 
 

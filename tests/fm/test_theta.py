@@ -61,9 +61,15 @@ def test_the_true_theta_fits_where_ones_do_not():
 def test_the_fit_is_stationary_under_a_given_theta():
     X, y, theta = task()
     model = FactorizationMachineRegressor(
-        degree=3, fit_lower="inhomogeneous", theta=theta, n_components=2, beta=0.05, tol=0.0,
-        max_iter=3000, fit_linear=False,
-    ).fit(X, y)  # fmt: skip
+        degree=3,
+        fit_lower="inhomogeneous",
+        theta=theta,
+        n_components=2,
+        beta=0.05,
+        tol=0.0,
+        max_iter=3000,
+        fit_linear=False,
+    ).fit(X, y)
     P, weights = model.P_[0][0], np.repeat(np.array(theta)[:, None], 2, axis=1)
 
     def objective(P):
@@ -87,9 +93,13 @@ def test_columns_of_ones_come_to_an_inhomogeneous_kernel():
     theta = augmented.order_weights()
     assert theta.ravel().tolist() == pytest.approx([first * second, first + second, 1.0])
     same = FactorizationMachineRegressor(
-        degree=3, fit_lower="inhomogeneous", fit_linear=False, n_components=1, theta=theta[:, 0],
+        degree=3,
+        fit_lower="inhomogeneous",
+        fit_linear=False,
+        n_components=1,
+        theta=theta[:, 0],
         max_iter=1,
-    ).fit(X, y)  # fmt: skip
+    ).fit(X, y)
     same.P_, same.intercept_ = [augmented.P_[0][:, :-2]], augmented.intercept_
     np.testing.assert_allclose(same.predict(X), augmented.predict(X), atol=1e-9)
 
@@ -156,9 +166,16 @@ def test_learned_weights_of_the_orders_leave_no_stale_objective(solver, seed):
     X = rng.normal(size=(200, 6))
     y = X[:, 0] * X[:, 1] + 0.5 * X[:, 2] * X[:, 3] * X[:, 4] + 0.1 * rng.normal(size=200)
     model = FactorizationMachineRegressor(
-        degree=3, fit_lower="simplex", solver=solver, n_components=4, max_iter=120, tol=0.0, init_scale=0.3,
-        random_state=seed, beta=1e-3,
-    ).fit(X, y)  # fmt: skip
+        degree=3,
+        fit_lower="simplex",
+        solver=solver,
+        n_components=4,
+        max_iter=120,
+        tol=0.0,
+        init_scale=0.3,
+        random_state=seed,
+        beta=1e-3,
+    ).fit(X, y)
     found = [entry["objective"] for entry in model.history_]
     assert len(found) == 121 and found[-1] < 0.5 * found[0]
     if solver != "nmapgd":  # which may rise below a running mean

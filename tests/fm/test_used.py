@@ -14,9 +14,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 
 @given(
-    st.integers(0, 9), st.integers(1, 4), st.integers(2, 5), st.sampled_from([0.2, 0.5, 0.9, 1.0]),
+    st.integers(0, 9),
+    st.integers(1, 4),
+    st.integers(2, 5),
+    st.sampled_from([0.2, 0.5, 0.9, 1.0]),
     st.integers(0, 10_000),
-)  # fmt: skip
+)
 @settings(max_examples=150, deadline=None)
 def test_sets_with_a_component_in_common(features, components, size, share, seed):
     has = np.random.default_rng(seed).random((features, components)) < share
@@ -38,8 +41,13 @@ def test_used_interactions_are_those_with_a_weight(degree, lower):
     rng = np.random.default_rng(degree)
     X, y = rng.normal(size=(80, 8)), rng.normal(size=80)
     model = FactorizationMachineRegressor(
-        degree=degree, fit_lower=lower, n_components=3, max_iter=2, tol=0.0, init_lambda="random_signs" if lower is None else "ones"
-    ).fit(X, y)  # fmt: skip
+        degree=degree,
+        fit_lower=lower,
+        n_components=3,
+        max_iter=2,
+        tol=0.0,
+        init_lambda="random_signs" if lower is None else "ones",
+    ).fit(X, y)
     for P in model.P_:
         P[:, :8][rng.random(P[:, :8].shape) < 0.35] = 0.0
         P[:, 0] = 0.0

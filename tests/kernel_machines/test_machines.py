@@ -22,9 +22,12 @@ def real(X, Z):
 
 
 ESTIMATORS = {
-    "KOMD real": KOMD(kernel=real), "KOMD": KOMD(), "KOMD precomputed": KOMD(kernel="precomputed"), "GRAM mC": GRAM(max_iter=5),
+    "KOMD real": KOMD(kernel=real),
+    "KOMD": KOMD(),
+    "KOMD precomputed": KOMD(kernel="precomputed"),
+    "GRAM mC": GRAM(max_iter=5),
     **{kind.__name__: kind(kernels=[real, "linear"]) for kind in MKL},
-}  # fmt: skip
+}
 
 
 @pytest.mark.thorough

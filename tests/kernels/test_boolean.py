@@ -326,10 +326,13 @@ def test_polynomials_have_their_monomials(n, degree):
         *((name, {"degree": 70}) for name in ("c", "d", "mc", "md", "mc-sum", "hp", "polynomial")),
         *((name, {"d": 70, "c": 2}) for name in ("mdnf", "dnf", "mcnf", "cnf")),
         *((name, {"d": 2, "c": 70}) for name in ("mdnf", "dnf", "mcnf", "cnf")),
-        ("sadohara-mdnf", {"arity": 70}), ("sadohara-dnf", {"arity": 70}),
-        ("all-subsets", {}), ("sadohara-mdnf", {}), ("sadohara-dnf", {}),
+        ("sadohara-mdnf", {"arity": 70}),
+        ("sadohara-dnf", {"arity": 70}),
+        ("all-subsets", {}),
+        ("sadohara-mdnf", {}),
+        ("sadohara-dnf", {}),
     ],
-)  # fmt: skip
+)
 def test_numpys_integers_do_not_wrap(name, params):
     plain = make_kernel(name, **params)
     numpys = make_kernel(name, **{key: np.int64(value) for key, value in params.items()})

@@ -107,9 +107,12 @@ def test_raw_values_beyond_float64_are_refused_and_normalised_ones_are_not():
 
 @settings(max_examples=60, deadline=None)
 @given(
-    seed=st.integers(0, 2**32 - 1), n=st.integers(1, 9), degree=st.integers(1, 9),
-    coef=st.sampled_from([0.0, 1.0, 0.3]), alpha=st.sampled_from([1.0, 2.0, 0.25, 1e-3]),
-)  # fmt: skip
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(1, 9),
+    degree=st.integers(1, 9),
+    coef=st.sampled_from([0.0, 1.0, 0.3]),
+    alpha=st.sampled_from([1.0, 2.0, 0.25, 1e-3]),
+)
 def test_a_polynomial_with_a_scale(seed, n, degree, coef, alpha):
     X = vectors(seed, n, 4)
     K = (alpha * (X @ X.T) + coef) ** degree

@@ -62,9 +62,20 @@ def solve_generic(P, q, groups):
     for k, group in enumerate(groups):
         A[k, group] = 1
     solution = solvers.qp(
-        matrix(2.0 * P), matrix(q), matrix(-np.eye(n)), matrix(np.zeros(n)), matrix(A), matrix(np.ones(len(groups))),
-        options={"show_progress": False, "abstol": 1e-12, "reltol": 1e-12, "feastol": 1e-12, "maxiters": 200},
-    )  # fmt: skip
+        matrix(2.0 * P),
+        matrix(q),
+        matrix(-np.eye(n)),
+        matrix(np.zeros(n)),
+        matrix(A),
+        matrix(np.ones(len(groups))),
+        options={
+            "show_progress": False,
+            "abstol": 1e-12,
+            "reltol": 1e-12,
+            "feastol": 1e-12,
+            "maxiters": 200,
+        },
+    )
     return np.array(solution["x"]).ravel()
 
 

@@ -49,9 +49,10 @@ def test_all_forms_hold_the_kernel(name, seed):
     n, m = R.shape
     K = direct(kernel, R)
     forms = [
-        DenseGram.of_counts(kernel, dense_counts(R), n), SparseGram.of_counts(kernel, sparse_counts(R), n),
+        DenseGram.of_counts(kernel, dense_counts(R), n),
+        SparseGram.of_counts(kernel, sparse_counts(R), n),
         CountedGram(R, kernel),
-    ]  # fmt: skip
+    ]
     ids, others = np.array([3, 0, 5]), np.array([1, 8, 2, 3])
     rows = sp.random(2, m, 0.5, format="csr", random_state=seed)
     for gram in forms:
@@ -65,10 +66,17 @@ def test_all_forms_hold_the_kernel(name, seed):
 
 
 SPECS = [
-    {}, {"kernel": "md", "degree": 2}, {"kernel": "mc", "degree": 2}, {"kernel": "tanimoto"}, {"q": "mean"},
-    {"kernel": "md", "degree": 5, "unrated": "mean"}, {"kernel": "mdnf", "kernel_params": {"d": 2, "c": 2}},
-    {"kernel": "md", "degree": 30}, {"votes": 1.0}, {"kernel": "negation"},
-]  # fmt: skip
+    {},
+    {"kernel": "md", "degree": 2},
+    {"kernel": "mc", "degree": 2},
+    {"kernel": "tanimoto"},
+    {"q": "mean"},
+    {"kernel": "md", "degree": 5, "unrated": "mean"},
+    {"kernel": "mdnf", "kernel_params": {"d": 2, "c": 2}},
+    {"kernel": "md", "degree": 30},
+    {"votes": 1.0},
+    {"kernel": "negation"},
+]
 
 
 def in_form(monkeypatch, form):

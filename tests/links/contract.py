@@ -48,7 +48,9 @@ def check_contract(model, one):
     p = model.predict_proba(A, B, pairs[500:])
     np.testing.assert_allclose(p.sum(axis=1), 1)
     np.testing.assert_array_equal(model.predict(A, B, pairs[500:]) == "none", first > 0)
-    again = model.fit(sp.coo_matrix(A), None if B is None else sp.csc_matrix(B), pairs[:500], labels[:500])  # fmt: skip
+    again = model.fit(
+        sp.coo_matrix(A), None if B is None else sp.csc_matrix(B), pairs[:500], labels[:500]
+    )
     np.testing.assert_allclose(again.decision_function(A, B, pairs[500:]), first, atol=1e-5)
     one_by_one = [model.decision_function(A, B, pairs[k : k + 1])[0] for k in range(500, 505)]
     np.testing.assert_allclose(one_by_one, first[:5], rtol=1e-4, atol=1e-5)

@@ -21,8 +21,10 @@ def drawn(name, widths, degree=2, layers=1, symmetric=False, seed=0):
         arrays[f"weights_.{k}"] = rng.normal(size=(sizes[k + 1], sizes[k]))
         arrays[f"biases_.{k}"] = rng.normal(size=sizes[k + 1])
     state = {
-        "classes_": {"dtype": "int64", "values": [0, 1]}, "n_features_": list(widths), "symmetric_": symmetric,
-    }  # fmt: skip
+        "classes_": {"dtype": "int64", "values": [0, 1]},
+        "n_features_": list(widths),
+        "symmetric_": symmetric,
+    }
     manifest = {"link_predictor": name, "params": params, "state": state}
     return manifest, {key: array.astype(np.float32) for key, array in arrays.items()}
 

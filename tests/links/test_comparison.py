@@ -34,11 +34,19 @@ from recsys.utils.progress import listening
 from tests.reference import links as reference
 
 SUMS = [
-    PairNet(n_components=3, max_iter=5), PairNet(degree=3, n_components=2, max_iter=4), PairNet(degree=4, n_components=2, max_iter=3, beta=1e-3),
-    LowRankBilinear(n_components=3, max_iter=5), PairFactorizationMachine(degree=3, n_components=2, max_iter=4), PairFactorizationMachine(fit_lower=None, fit_linear=False, max_iter=4),
-    PairFactorizationMachine(degree=3, fit_lower="simplex", n_components=2, max_iter=4), PairFactorizationMachine(fit_lower="inhomogeneous", theta=(0.5, 2.0), symmetric=None, max_iter=4),
-    PairFactorizationMachine(degree=3, fit_lower="augment", n_components=2, max_iter=4), PairFactorizationMachine(symmetric=True, n_components=2, max_iter=4), PairFactorizationMachine(fit_lower="augment", symmetric=None, n_components=2, max_iter=4), PairSVM(),
-]  # fmt: skip
+    PairNet(n_components=3, max_iter=5),
+    PairNet(degree=3, n_components=2, max_iter=4),
+    PairNet(degree=4, n_components=2, max_iter=3, beta=1e-3),
+    LowRankBilinear(n_components=3, max_iter=5),
+    PairFactorizationMachine(degree=3, n_components=2, max_iter=4),
+    PairFactorizationMachine(fit_lower=None, fit_linear=False, max_iter=4),
+    PairFactorizationMachine(degree=3, fit_lower="simplex", n_components=2, max_iter=4),
+    PairFactorizationMachine(fit_lower="inhomogeneous", theta=(0.5, 2.0), symmetric=None, max_iter=4),
+    PairFactorizationMachine(degree=3, fit_lower="augment", n_components=2, max_iter=4),
+    PairFactorizationMachine(symmetric=True, n_components=2, max_iter=4),
+    PairFactorizationMachine(fit_lower="augment", symmetric=None, n_components=2, max_iter=4),
+    PairSVM(),
+]
 
 
 def objects(n, width, noun="object"):
@@ -51,11 +59,23 @@ def planted(one=True, seed=0, n=40):
     groups, others = rng.integers(0, 3, n), rng.integers(0, 3, n - 5)
     A = (rng.random((n, 9)) < np.where(np.arange(9)[None] // 3 == groups[:, None], 0.8, 0.1)) * 1.0
     if one:
-        links = [(a, b) for a, b in itertools.combinations(range(n), 2) if groups[a] == groups[b] and rng.random() < 0.5]  # fmt: skip
+        links = [
+            (a, b)
+            for a, b in itertools.combinations(range(n), 2)
+            if groups[a] == groups[b] and rng.random() < 0.5
+        ]
         return Graph(sp.csr_matrix(A), None, np.array(links), objects(n, 9), objects(n, 9))
     B = (rng.random((n - 5, 9)) < np.where(np.arange(9)[None] // 3 == others[:, None], 0.8, 0.1)) * 1.0
-    links = [(a, b) for a in range(n) for b in range(n - 5) if groups[a] == others[b] and rng.random() < 0.5]  # fmt: skip
-    return Graph(sp.csr_matrix(A), sp.csr_matrix(B[:, :7]), np.array(links), objects(n, 9, "user"), objects(n - 5, 7, "item"))  # fmt: skip
+    links = [
+        (a, b) for a in range(n) for b in range(n - 5) if groups[a] == others[b] and rng.random() < 0.5
+    ]
+    return Graph(
+        sp.csr_matrix(A),
+        sp.csr_matrix(B[:, :7]),
+        np.array(links),
+        objects(n, 9, "user"),
+        objects(n - 5, 7, "item"),
+    )
 
 
 @given(st.integers(0, 10_000), st.booleans())
@@ -73,7 +93,9 @@ def test_the_error_of_the_auc_is_that_of_the_definition(seed, tied):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("one", [True, False])
-@pytest.mark.parametrize("model", [*SUMS, PairNet(similarity=True, n_components=2, max_iter=4)], ids=lambda m: repr(m)[:50])  # fmt: skip
+@pytest.mark.parametrize(
+    "model", [*SUMS, PairNet(similarity=True, n_components=2, max_iter=4)], ids=lambda m: repr(m)[:50]
+)
 def test_reasons_sum_to_the_score(model, one):
     graph = planted(one)
     if not one and (getattr(model, "symmetric", None) or getattr(model, "similarity", False)):
@@ -188,8 +210,12 @@ def test_a_comparison_is_that_of_its_steps(one, cold):
     )
     assert found.test_links == (split.test_labels == 1).sum()
     scores = []
-    for result, (name, params) in zip(found.results, [("bilinear", {"n_components": 3, "max_iter": 20}), ("pair-svm", {})], strict=True):  # fmt: skip
-        model = make_link_predictor(name, **params).fit(graph.A, graph.B, split.train, split.train_labels)  # fmt: skip
+    for result, (name, params) in zip(
+        found.results, [("bilinear", {"n_components": 3, "max_iter": 20}), ("pair-svm", {})], strict=True
+    ):
+        model = make_link_predictor(name, **params).fit(
+            graph.A, graph.B, split.train, split.train_labels
+        )
         scores.append(model.decision_function(graph.A, graph.B, split.test))
         assert result.metrics == link_metrics(split.test_labels, scores[-1])
     _, covariance = reference.auc_covariance(split.test_labels, np.array(scores))
@@ -332,9 +358,11 @@ def test_pairs_alone_make_a_graph_of_ids(tmp_path):
 
 def test_columns_of_pairs_are_found_by_what_they_hold(tmp_path):
     pairs, people, films = write(
-        tmp_path, pairs="row,when,film,person\n1,2000,f1,p2\n2,2001,f2,p1\n3,2002,f1,p1\n",
-        people="id,age\np1,20\np2,30\n", films="id,year\nf1,1990\nf2,2000\n",
-    )  # fmt: skip
+        tmp_path,
+        pairs="row,when,film,person\n1,2000,f1,p2\n2,2001,f2,p1\n3,2002,f1,p1\n",
+        people="id,age\np1,20\np2,30\n",
+        films="id,year\nf1,1990\nf2,2000\n",
+    )
     graph = read_graph(pairs, people, films)
     assert graph.links.tolist() == [[1, 0], [0, 1], [0, 0]] and graph.sizes == (2, 2)
     assert read_graph(pairs, None, films, left_col="person").left.ids.tolist() == ["p2", "p1"]
@@ -389,10 +417,16 @@ def test_a_table_is_read_once(tmp_path, monkeypatch):
 def test_which_columns_describe_objects():
     import pandas as pd
 
-    table = pd.DataFrame({
-        "name": ["a", "b", "c", "d"] * 5, "note": [f"n{k}" for k in range(20)], "year": np.arange(20) + 1990,
-        "counts": [0] * 12 + list(range(8)), "part": np.linspace(-1, 1, 20), "kind": ["x", "y"] * 10,
-    })  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "name": ["a", "b", "c", "d"] * 5,
+            "note": [f"n{k}" for k in range(20)],
+            "year": np.arange(20) + 1990,
+            "counts": [0] * 12 + list(range(8)),
+            "part": np.linspace(-1, 1, 20),
+            "kind": ["x", "y"] * 10,
+        }
+    )
     found, dropped = encode_objects(table)
     assert dropped == ("name", "note")
     assert set(found.columns) == {"year", "counts", "part", "kind"}

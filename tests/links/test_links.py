@@ -26,9 +26,14 @@ from tests.links.test_pair_newton import use
 from tests.reference import links as reference
 
 SHALLOW = [
-    FactorizedBilinear(n_components=3, max_iter=30), LowRankBilinear(n_components=3, max_iter=30), PairNet(n_components=3, max_iter=30),
-    PairNet(degree=3, n_components=3, max_iter=30), PairNet(degree=4, n_components=2, max_iter=30, beta=1e-3), PairFactorizationMachine(n_components=3, max_iter=30), PairSVM(),
-]  # fmt: skip
+    FactorizedBilinear(n_components=3, max_iter=30),
+    LowRankBilinear(n_components=3, max_iter=30),
+    PairNet(n_components=3, max_iter=30),
+    PairNet(degree=3, n_components=3, max_iter=30),
+    PairNet(degree=4, n_components=2, max_iter=30, beta=1e-3),
+    PairFactorizationMachine(n_components=3, max_iter=30),
+    PairSVM(),
+]
 
 
 @pytest.mark.thorough
@@ -44,10 +49,18 @@ def test_bad_input(model, change, message):
     check_refusal(model, change, message)
 
 
-@pytest.mark.parametrize(("model", "message"), [
-    (PairNet(degree=1), "degree"), (PairNet(n_components=0), "n_components"), (PairNet(loss="hinge"), "loss"), (PairNet(symmetric=True), "give B=None"),
-    (PairSVM(C=0), "C"), (PairSVM(symmetric=True), "give B=None"), (FactorizedBilinear(beta=-1), "beta"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (PairNet(degree=1), "degree"),
+        (PairNet(n_components=0), "n_components"),
+        (PairNet(loss="hinge"), "loss"),
+        (PairNet(symmetric=True), "give B=None"),
+        (PairSVM(C=0), "C"),
+        (PairSVM(symmetric=True), "give B=None"),
+        (FactorizedBilinear(beta=-1), "beta"),
+    ],
+)
 def test_bad_parameters(model, message):
     with pytest.raises(InputError, match=message):
         model.fit(*world())
@@ -74,9 +87,11 @@ def test_predictions_are_those_of_the_definition(degree, one):
     terms = [(t.left, t.right, t.weights, t.degree) for t in net.terms_]
     expected = reference.predict(terms, net.intercept_, A, A if B is None else B, pairs, one)
     np.testing.assert_allclose(net.decision_function(A, B, pairs), expected, atol=1e-8)
-    machine = PairFactorizationMachine(degree=degree, n_components=2, max_iter=4, symmetric=one).fit(A, B, pairs, y)  # fmt: skip
+    machine = PairFactorizationMachine(degree=degree, n_components=2, max_iter=4, symmetric=one).fit(
+        A, B, pairs, y
+    )
     terms = [(t.left, t.right, t.weights, t.degree) for t in machine.terms_]
-    expected = reference.predict(terms, machine.intercept_, A, A if B is None else B, pairs, one, True)  # fmt: skip
+    expected = reference.predict(terms, machine.intercept_, A, A if B is None else B, pairs, one, True)
     np.testing.assert_allclose(machine.decision_function(A, B, pairs), expected, atol=1e-8)
 
 
@@ -194,13 +209,21 @@ def test_splits_keep_the_halves_apart():
     cold = split_objects(links, 40, None, 0.4)
     assert not set(cold.train.ravel()) & set(cold.test.ravel())
     two = split_objects(np.column_stack([rng.integers(0, 20, 90), rng.integers(0, 30, 90)]), 20, 30)
-    assert not set(two.train[:, 0]) & set(two.test[:, 0]) and not set(two.train[:, 1]) & set(two.test[:, 1])  # fmt: skip
+    assert not set(two.train[:, 0]) & set(two.test[:, 0]) and not set(two.train[:, 1]) & set(
+        two.test[:, 1]
+    )
 
 
 NAMES = {
-    "bilinear": FactorizedBilinear, "concat-dnn": ConcatDNN, "fm": PairFactorizationMachine, "honfm": HONFM,
-    "low-rank-bilinear": LowRankBilinear, "pair-dnn": PairDNN, "pair-svm": PairSVM, "pairnet": PairNet,
-}  # fmt: skip
+    "bilinear": FactorizedBilinear,
+    "concat-dnn": ConcatDNN,
+    "fm": PairFactorizationMachine,
+    "honfm": HONFM,
+    "low-rank-bilinear": LowRankBilinear,
+    "pair-dnn": PairDNN,
+    "pair-svm": PairSVM,
+    "pairnet": PairNet,
+}
 
 
 def test_link_predictors_are_made_by_name():

@@ -36,8 +36,9 @@ QUICK = {"epochs": 2, "hidden": 8, "layers": 1, "n_components": 4}
 SHAPE = {"epochs": 15, "hidden": 32, "batch_size": 32}
 DEEP = [
     *(PairDNN(degree=m, **SHAPE) for m in (2, 3, 4)),
-    *(HONFM(degree=m, **SHAPE) for m in (2, 3, 4)), ConcatDNN(**SHAPE),
-]  # fmt: skip
+    *(HONFM(degree=m, **SHAPE) for m in (2, 3, 4)),
+    ConcatDNN(**SHAPE),
+]
 KINDS = [PairDNN, HONFM, ConcatDNN]
 
 
@@ -53,14 +54,28 @@ def test_bad_input(model, change, message):
     check_refusal(model, change, message)
 
 
-@pytest.mark.parametrize(("model", "message"), [
-    (PairDNN(degree=5), "degree must be an integer from 2 to 4, not 5"), (HONFM(degree=1), "degree must be an integer from 2 to 4"),
-    (PairDNN(n_components=0), "n_components must be"), (HONFM(hidden=2.5), "hidden must be"), (ConcatDNN(epochs=0), "epochs must be"),
-    (PairDNN(batch_size=0), "batch_size must be"), (PairDNN(layers=-1), "layers must be an integer from 0 to 100"), (PairDNN(layers=101), "layers must be"),
-    (HONFM(dropout=1.0), "dropout must be"), (ConcatDNN(learning_rate=0), "learning_rate must be"), (PairDNN(random_state=-1), "random_state must be"),
-    (PairDNN(device="abacus"), "device 'abacus' cannot be used: "), (PairDNN(device="meta"), "device 'meta' cannot be used: "),
-    (PairDNN(hidden=10**7), r"the 3\d\d,\d{3},\d{3},\d{3},\d{3} weights of this network need .* GB .*: lower n_components, hidden or layers"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (PairDNN(degree=5), "degree must be an integer from 2 to 4, not 5"),
+        (HONFM(degree=1), "degree must be an integer from 2 to 4"),
+        (PairDNN(n_components=0), "n_components must be"),
+        (HONFM(hidden=2.5), "hidden must be"),
+        (ConcatDNN(epochs=0), "epochs must be"),
+        (PairDNN(batch_size=0), "batch_size must be"),
+        (PairDNN(layers=-1), "layers must be an integer from 0 to 100"),
+        (PairDNN(layers=101), "layers must be"),
+        (HONFM(dropout=1.0), "dropout must be"),
+        (ConcatDNN(learning_rate=0), "learning_rate must be"),
+        (PairDNN(random_state=-1), "random_state must be"),
+        (PairDNN(device="abacus"), "device 'abacus' cannot be used: "),
+        (PairDNN(device="meta"), "device 'meta' cannot be used: "),
+        (
+            PairDNN(hidden=10**7),
+            r"the 3\d\d,\d{3},\d{3},\d{3},\d{3} weights of this network need .* GB .*: lower n_components, hidden or layers",
+        ),
+    ],
+)
 def test_bad_parameters(model, message):
     with pytest.raises(InputError, match=message) as found:
         model.fit(*world())
@@ -88,12 +103,17 @@ def networks(draw):
     widths = (widths[0], widths[0]) if one else widths
     seed = draw(st.integers(0, 2**32 - 1))
     options = {
-        "degree": draw(st.integers(2, 4)), "layers": draw(st.integers(0, 2)),
-        "symmetric": one and name == "pair-dnn" and draw(st.booleans()), "seed": seed,
-    }  # fmt: skip
+        "degree": draw(st.integers(2, 4)),
+        "layers": draw(st.integers(0, 2)),
+        "symmetric": one and name == "pair-dnn" and draw(st.booleans()),
+        "seed": seed,
+    }
     rng = np.random.default_rng(seed)
     density = draw(st.sampled_from([0.0, 0.3, 1.0]))
-    A, B = (rng.normal(size=(n, d)) * (rng.random((n, d)) < density) for n, d in zip((4, 3), widths, strict=True))  # fmt: skip
+    A, B = (
+        rng.normal(size=(n, d)) * (rng.random((n, d)) < density)
+        for n, d in zip((4, 3), widths, strict=True)
+    )
     return name, options, A, B
 
 
@@ -107,9 +127,11 @@ def test_scores_are_those_of_enumeration(drawn, tmp_path_factory):
     pairs = np.array([(i, j) for i in range(len(A)) for j in range(len(B))])
     tables, dense = layers_of(arrays)
     expected = [
-        reference.network(name, tables, dense, A[i].astype(np.float32), B[j].astype(np.float32), options["symmetric"])
+        reference.network(
+            name, tables, dense, A[i].astype(np.float32), B[j].astype(np.float32), options["symmetric"]
+        )
         for i, j in pairs
-    ]  # fmt: skip
+    ]
     np.testing.assert_allclose(model.decision_function(A, B, pairs), expected, rtol=2e-4, atol=2e-3)
 
 
@@ -126,7 +148,9 @@ def test_a_layer_is_that_of_the_definition(kind, degree, tmp_path):
         manifest, arrays = model_file.read(tmp_path / "m")
         arrays["weights_.0"] = np.eye(WIDTH, dtype=np.float32)[[s]]
         arrays["biases_.0"] = np.zeros(1, np.float32)
-        model_file.write(tmp_path / "m", {k: v for k, v in manifest.items() if k not in ("format", "sha256")}, arrays)  # fmt: skip
+        model_file.write(
+            tmp_path / "m", {k: v for k, v in manifest.items() if k not in ("format", "sha256")}, arrays
+        )
         tables, _ = layers_of(arrays)
         expected = [reference.interactions(tables, A[i], B[j], kind is HONFM)[s] for i, j in pairs]
         found = load_link_predictor(tmp_path / "m").decision_function(A, B, pairs)
@@ -141,7 +165,9 @@ def test_what_was_trained_scores_as_enumeration_has_it(kind, tmp_path):
     model.save(tmp_path / "m")
     manifest, arrays = model_file.read(tmp_path / "m")
     tables, dense = layers_of(arrays)
-    expected = [reference.network(manifest["link_predictor"], tables, dense, A[i], B[j], False) for i, j in pairs]  # fmt: skip
+    expected = [
+        reference.network(manifest["link_predictor"], tables, dense, A[i], B[j], False) for i, j in pairs
+    ]
     np.testing.assert_allclose(model.decision_function(A, B, pairs), expected, rtol=1e-3, atol=1e-4)
 
 
@@ -153,8 +179,12 @@ def test_a_pair_of_one_kind_is_no_direction(degree):
     A, _, pairs, y = world(one=True)
     model = PairDNN(degree=degree, **QUICK).fit(A, None, pairs, y)
     assert model.symmetric_
-    np.testing.assert_array_equal(model.decision_function(A, None, pairs[:, ::-1]), model.decision_function(A, None, pairs))  # fmt: skip
-    np.testing.assert_array_equal(model.decision_function(A, A, pairs), model.decision_function(A, None, pairs))  # fmt: skip
+    np.testing.assert_array_equal(
+        model.decision_function(A, None, pairs[:, ::-1]), model.decision_function(A, None, pairs)
+    )
+    np.testing.assert_array_equal(
+        model.decision_function(A, A, pairs), model.decision_function(A, None, pairs)
+    )
     two = PairDNN(degree=degree, **QUICK).fit(A, A.copy(), pairs, y)  # given as two kinds
     assert not two.symmetric_
     assert (two.decision_function(A, A, pairs[:, ::-1]) != two.decision_function(A, A, pairs)).any()
@@ -165,7 +195,9 @@ def test_the_others_tell_ends_apart(kind):
     A, _, pairs, y = world(one=True)
     model = kind(**QUICK).fit(A, None, pairs, y)
     assert not model.symmetric_
-    assert (model.decision_function(A, None, pairs[:, ::-1]) != model.decision_function(A, None, pairs)).any()  # fmt: skip
+    assert (
+        model.decision_function(A, None, pairs[:, ::-1]) != model.decision_function(A, None, pairs)
+    ).any()
 
 
 # Seeds
@@ -178,8 +210,9 @@ def test_a_seed_gives_the_same_bits_and_leaves_the_global_state_alone(kind):
     A, B, pairs, y = world()
     before = torch.random.get_rng_state()
     first, again, other = (
-        kind(**QUICK, random_state=seed).fit(A, B, pairs, y).decision_function(A, B, pairs) for seed in (3, 3, 4)
-    )  # fmt: skip
+        kind(**QUICK, random_state=seed).fit(A, B, pairs, y).decision_function(A, B, pairs)
+        for seed in (3, 3, 4)
+    )
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
     assert torch.equal(torch.random.get_rng_state(), before)
@@ -222,10 +255,24 @@ def test_the_form_of_the_input_does_not_matter(kind):
         shuffled.data[part] = shuffled.data[part][::-1].copy()
     shuffled.has_sorted_indices = False
     twice = sp.coo_matrix(
-        (np.r_[0.5 * shuffled.tocoo().data, 0.5 * shuffled.tocoo().data, 0.0],
-         (np.r_[shuffled.tocoo().row, shuffled.tocoo().row, 0], np.r_[shuffled.tocoo().col, shuffled.tocoo().col, 0])), A.shape,
-    )  # fmt: skip
-    for form in (A.astype(np.float32), A.astype(np.int8), np.asfortranarray(A), A.tolist(), shuffled, twice, sp.csc_array(A)):  # fmt: skip
+        (
+            np.r_[0.5 * shuffled.tocoo().data, 0.5 * shuffled.tocoo().data, 0.0],
+            (
+                np.r_[shuffled.tocoo().row, shuffled.tocoo().row, 0],
+                np.r_[shuffled.tocoo().col, shuffled.tocoo().col, 0],
+            ),
+        ),
+        A.shape,
+    )
+    for form in (
+        A.astype(np.float32),
+        A.astype(np.int8),
+        np.asfortranarray(A),
+        A.tolist(),
+        shuffled,
+        twice,
+        sp.csc_array(A),
+    ):
         np.testing.assert_array_equal(scored(form, B), expected)
     np.testing.assert_array_equal(scored(A, B, pairs.astype(np.int32), y.astype(np.int8)), expected)
     np.testing.assert_array_equal(scored(A, B, pairs.tolist(), np.where(y, "b", "a")), expected)
@@ -238,7 +285,9 @@ def test_empty_rows_and_one_pair(kind):
     same = model.decision_function(A, B, [[0, 0], [1, 1], [2, 0]])
     assert np.isfinite(same).all() and len(set(same.tolist())) == 1
     A[0, 0] = 1.0
-    assert kind(**QUICK, batch_size=1).fit(A, B, [[0, 0], [1, 1], [2, 1]], [0, 1, 0]).predict(A, B, [[0, 1]]).shape == (1,)  # fmt: skip
+    assert kind(**QUICK, batch_size=1).fit(A, B, [[0, 0], [1, 1], [2, 1]], [0, 1, 0]).predict(
+        A, B, [[0, 1]]
+    ).shape == (1,)
     with pytest.raises(InputError, match="y must hold two classes, and has 1"):
         kind(**QUICK).fit(A, B, [[0, 0]], [1])
 
@@ -259,7 +308,12 @@ def test_many_pairs_are_scored_a_batch_at_a_time(monkeypatch):
     A, B, pairs, y = world()
     model = PairDNN(**QUICK).fit(A, B, pairs, y)
     many = np.tile(pairs, (7, 1))
-    np.testing.assert_allclose(model.decision_function(A, B, many), np.tile(model.decision_function(A, B, pairs), 7), rtol=1e-5, atol=1e-6)  # fmt: skip
+    np.testing.assert_allclose(
+        model.decision_function(A, B, many),
+        np.tile(model.decision_function(A, B, pairs), 7),
+        rtol=1e-5,
+        atol=1e-6,
+    )
 
 
 @pytest.mark.parametrize("mkl", [True, False])
@@ -404,7 +458,9 @@ def test_an_interaction_of_its_order_is_learned(kind, order):
     A, B, pairs, y = interaction(order, seen + 400, width)
     train, test = slice(0, seen), slice(seen, None)
     shape = {"epochs": 30, "hidden": 32, "layers": 1, "batch_size": 32}
-    model = kind(degree=order, n_components=16, learning_rate=0.02, **shape).fit(A, B, pairs[train], y[train])  # fmt: skip
+    model = kind(degree=order, n_components=16, learning_rate=0.02, **shape).fit(
+        A, B, pairs[train], y[train]
+    )
     plain = ConcatDNN(n_components=32, **shape).fit(A, B, pairs[train], y[train])
     found, without = model.score(A, B, pairs[test], y[test]), plain.score(A, B, pairs[test], y[test])
     assert found > 0.85 and found > without + 0.15
@@ -439,13 +495,17 @@ def test_what_is_read_scores_as_what_was_saved(model, one, tmp_path):
     assert type(again) is type(model) and again.get_params() == model.get_params()
     assert again.symmetric_ is model.symmetric_ and again.classes_.tolist() == ["a", "b"]
     for some in (pairs, pairs[:1], pairs[:, ::-1] % 25):
-        np.testing.assert_array_equal(again.decision_function(A, B, some), model.decision_function(A, B, some))  # fmt: skip
+        np.testing.assert_array_equal(
+            again.decision_function(A, B, some), model.decision_function(A, B, some)
+        )
     one_file, two_files = io.BytesIO(), io.BytesIO()
     model.save(one_file)
     again.save(two_files)
     assert one_file.getvalue() == two_files.getvalue()
     again.fit(A, B, pairs, y)  # what was read may be fitted anew
-    np.testing.assert_array_equal(again.decision_function(A, B, pairs), model.decision_function(A, B, pairs))  # fmt: skip
+    np.testing.assert_array_equal(
+        again.decision_function(A, B, pairs), model.decision_function(A, B, pairs)
+    )
 
 
 def test_the_device_stays_behind(tmp_path):
@@ -459,14 +519,20 @@ def put(name, make):
 
 
 FORGED = [
-    (put("tables_.0", lambda x: x[:, :-1]), r"tables_.0 should be float32 of shape \(4, 3\), not float32 of shape \(4, 2\)"),
+    (
+        put("tables_.0", lambda x: x[:, :-1]),
+        r"tables_.0 should be float32 of shape \(4, 3\), not float32 of shape \(4, 2\)",
+    ),
     (put("tables_.1", lambda x: x[:-1]), "tables_.1 should be"),
     (put("tables_.1", lambda x: x.astype(np.float64)), "not float64"),
     (put("tables_.1", lambda x: x * np.nan), "tables_.1 holds NaN or infinity"),
     (put("weights_.0", lambda x: x.T.copy()), r"weights_.0 should be float32 of shape \(4, 3\)"),
     (put("biases_.1", lambda x: x[:, None]), "biases_.1 should be"),
     (lambda m, a: a.pop("weights_.1"), "'weights_.1' is missing"),
-    (lambda m, a: a.update({"weights_.2": np.ones((1, 4), np.float32)}), "weights_.2 belongs to nothing"),
+    (
+        lambda m, a: a.update({"weights_.2": np.ones((1, 4), np.float32)}),
+        "weights_.2 belongs to nothing",
+    ),
     (lambda m, a: m["params"].update(degree=3), "'tables_.2' is missing"),
     (lambda m, a: m["params"].update(hidden=10**12), "weights_.0 should be float32"),
     (lambda m, a: m["params"].update(layers=100), "'weights_.2' is missing|weights_.1 should be"),
@@ -475,7 +541,7 @@ FORGED = [
     (lambda m, a: m["state"].update(symmetric_=True), "symmetric_ needs one kind"),
     (lambda m, a: m["state"].update(symmetric_=0), "symmetric_ should be true or false"),
     (lambda m, a: m["state"].update(n_features_=[10**12, 3]), "tables_.0 should be"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("change", "message"), FORGED)

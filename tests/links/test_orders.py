@@ -19,9 +19,12 @@ SHARED = {"simplex": None, "inhomogeneous": (0.5, -2.0, 1.0, 0.7, 0.3)}
 def machine(lower, degree, **more):
     theta = SHARED[lower]
     return PairFactorizationMachine(
-        degree=degree, fit_lower=lower, theta=None if theta is None else theta[:degree], n_components=2,
+        degree=degree,
+        fit_lower=lower,
+        theta=None if theta is None else theta[:degree],
+        n_components=2,
         **more,
-    )  # fmt: skip
+    )
 
 
 def scores(model, A, B, pairs, P=None, theta=None):
@@ -71,9 +74,16 @@ def values(model, A, B, pairs, y, P, theta):
 def test_a_fit_ends_where_no_entry_and_no_theta_lowers_the_objective(lower, symmetric):
     A, _, pairs, y = world(2, one=True, n=30)
     model = machine(
-        lower, 3, loss="squared", beta=0.1, tol=1e-14, max_iter=4000, fit_linear=False,
-        symmetric=symmetric, init_scale=0.3,
-    ).fit(A, None, pairs, y)  # fmt: skip
+        lower,
+        3,
+        loss="squared",
+        beta=0.1,
+        tol=1e-14,
+        max_iter=4000,
+        fit_linear=False,
+        symmetric=symmetric,
+        init_scale=0.3,
+    ).fit(A, None, pairs, y)
     (term,) = model.terms_
     P, theta = np.vstack([term.left, term.right]), term.theta
     assert np.abs(P).max() > 0.1
@@ -171,9 +181,17 @@ def test_theta_is_a_parameter_and_is_checked(tmp_path):
         again.decision_function(A, B, pairs), given.decision_function(A, B, pairs)
     )
     bad = [
-        (1.0,), (1.0, np.nan), "ab", ["1", "2"], [10**400, 1], np.array([1 + 2j, 1]), 3.0, {1.0: 2.0},
-        np.array(["2020", "2021"], "datetime64[Y]"), np.ma.array([1.0, 2.0], mask=[False, True]),
-    ]  # fmt: skip
+        (1.0,),
+        (1.0, np.nan),
+        "ab",
+        ["1", "2"],
+        [10**400, 1],
+        np.array([1 + 2j, 1]),
+        3.0,
+        {1.0: 2.0},
+        np.array(["2020", "2021"], "datetime64[Y]"),
+        np.ma.array([1.0, 2.0], mask=[False, True]),
+    ]
     for theta in bad:
         with pytest.raises(InputError, match="theta must be 2 numbers, one for each order from 1"):
             PairFactorizationMachine(fit_lower="inhomogeneous", theta=theta).fit(A, B, pairs, y)

@@ -24,11 +24,13 @@ from tests.reference.fm import LOSSES
 FEW = dict(n_components=2, max_iter=4, tol=0.0)
 QUICK = [FactorizedBilinear(beta=0.01, **FEW), PairSVM(tol=1e-12)]
 SLOWER = [
-    LowRankBilinear(**FEW), PairNet(degree=3, similarity=True, loss="squared_hinge", **FEW),
-    PairNet(degree=4, **FEW), PairFactorizationMachine(degree=3, penalty="ti", gamma=1e-3, **FEW),
+    LowRankBilinear(**FEW),
+    PairNet(degree=3, similarity=True, loss="squared_hinge", **FEW),
+    PairNet(degree=4, **FEW),
+    PairFactorizationMachine(degree=3, penalty="ti", gamma=1e-3, **FEW),
     PairFactorizationMachine(degree=3, fit_lower="simplex", **FEW),
     PairFactorizationMachine(degree=3, fit_lower="augment", symmetric=None, **FEW),
-]  # fmt: skip
+]
 
 
 def drawn(seed, one):
@@ -119,10 +121,13 @@ def test_weights_that_are_alike_change_nothing_where_the_loss_is_a_mean():
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ([1.0], "shape"), (np.ones((60, 1)), "shape"), (-np.ones(60), "at least 0"),
-        (np.full(60, np.nan), "NaN or infinity"), (np.zeros(60), "zero for all 60 pairs"),
+        ([1.0], "shape"),
+        (np.ones((60, 1)), "shape"),
+        (-np.ones(60), "at least 0"),
+        (np.full(60, np.nan), "NaN or infinity"),
+        (np.zeros(60), "zero for all 60 pairs"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_weight_is_refused_in_one_line(weights, message):
     A, B, pairs, y, _ = drawn(0, False)
     model = FactorizedBilinear(**FEW)

@@ -29,17 +29,26 @@ from tests.links.networks import NETWORKS, write_network
 
 SMALL = {"n_components": 2, "max_iter": 3}
 KINDS = [
-    ("bilinear", SMALL), ("low-rank-bilinear", SMALL), ("pairnet", SMALL), ("pairnet", {**SMALL, "degree": 4}), ("fm", SMALL),
-    ("fm", {**SMALL, "degree": 3, "fit_lower": "augment"}), ("fm", {**SMALL, "fit_lower": None, "fit_linear": False}),
-    ("fm", {**SMALL, "fit_lower": "augment", "symmetric": None}), ("pair-svm", {}), ("pair-svm", {"C": 0.1}),
-]  # fmt: skip
+    ("bilinear", SMALL),
+    ("low-rank-bilinear", SMALL),
+    ("pairnet", SMALL),
+    ("pairnet", {**SMALL, "degree": 4}),
+    ("fm", SMALL),
+    ("fm", {**SMALL, "degree": 3, "fit_lower": "augment"}),
+    ("fm", {**SMALL, "fit_lower": None, "fit_linear": False}),
+    ("fm", {**SMALL, "fit_lower": "augment", "symmetric": None}),
+    ("pair-svm", {}),
+    ("pair-svm", {"C": 0.1}),
+]
 ONE_KIND = [*KINDS, ("pairnet", {**SMALL, "similarity": True}), ("pair-svm", {"symmetric": False})]
 
 
 def check_same(model, again, A, B, pairs):
     """Check that two predictors are the same to the bit, and so are their files."""
     assert type(again) is type(model)
-    np.testing.assert_array_equal(again.decision_function(A, B, pairs), model.decision_function(A, B, pairs))  # fmt: skip
+    np.testing.assert_array_equal(
+        again.decision_function(A, B, pairs), model.decision_function(A, B, pairs)
+    )
     np.testing.assert_array_equal(again.predict(A, B, pairs), model.predict(A, B, pairs))
     assert again.classes_.dtype.kind == model.classes_.dtype.kind
     assert again.get_params() == model.get_params()
@@ -49,7 +58,9 @@ def check_same(model, again, A, B, pairs):
     assert one.getvalue() == two.getvalue()
 
 
-@pytest.mark.parametrize(("name", "params", "one"), [(*kind, False) for kind in KINDS] + [(*kind, True) for kind in ONE_KIND])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "params", "one"), [(*kind, False) for kind in KINDS] + [(*kind, True) for kind in ONE_KIND]
+)
 def test_what_is_read_scores_as_what_was_saved(name, params, one, tmp_path):
     A, B, pairs, y = world(one=one, n=150)
     A = sp.csr_matrix(np.where(np.abs(A) > 0.7, A, 0.0))
@@ -59,7 +70,10 @@ def test_what_is_read_scores_as_what_was_saved(name, params, one, tmp_path):
     check_same(model, type(model).load(tmp_path / "m"), A, B, pairs)
     assert not hasattr(load_link_predictor(tmp_path / "m"), "history_")
     left, right = pairs[0]
-    kept, there = model.parts(A, B, left, right), type(model).load(tmp_path / "m").parts(A, B, left, right)  # fmt: skip
+    kept, there = (
+        model.parts(A, B, left, right),
+        type(model).load(tmp_path / "m").parts(A, B, left, right),
+    )
     np.testing.assert_array_equal(kept.pairs, there.pairs)
 
 
@@ -88,7 +102,9 @@ def test_labels_of_any_kind_come_back(labels, thing):
 
 def fitted(name="pairnet", **params):
     A, B, pairs, y = world(n=100)
-    return make_link_predictor(name, **({**SMALL, **params} if name != "pair-svm" else params)).fit(A, B, pairs, y)  # fmt: skip
+    return make_link_predictor(name, **({**SMALL, **params} if name != "pair-svm" else params)).fit(
+        A, B, pairs, y
+    )
 
 
 class Named(PairNet):
@@ -115,15 +131,22 @@ def test_a_generator_is_not_kept(tmp_path):
     model.save(tmp_path / "m")
     again = load_link_predictor(tmp_path / "m")
     assert again.random_state is None
-    np.testing.assert_array_equal(again.decision_function(A, B, pairs), model.decision_function(A, B, pairs))  # fmt: skip
+    np.testing.assert_array_equal(
+        again.decision_function(A, B, pairs), model.decision_function(A, B, pairs)
+    )
 
 
 def test_the_two_kinds_of_files_are_told_apart(tmp_path, liked):
     make_ranker("popularity").fit(liked).save(tmp_path / "ranker")
     fitted().save(tmp_path / "links")
-    with pytest.raises(ModelFileError, match="links holds a link predictor: read it with recsys.links.load_link_predictor"):  # fmt: skip
+    with pytest.raises(
+        ModelFileError,
+        match="links holds a link predictor: read it with recsys.links.load_link_predictor",
+    ):
         load_ranker(tmp_path / "links")
-    with pytest.raises(ModelFileError, match="ranker holds no link predictor: read it with recsys.load_ranker"):  # fmt: skip
+    with pytest.raises(
+        ModelFileError, match="ranker holds no link predictor: read it with recsys.load_ranker"
+    ):
         load_link_predictor(tmp_path / "ranker")
     with pytest.raises(ModelFileError, match="links holds a PairNet, not a PairSVM"):
         PairSVM.load(tmp_path / "links")
@@ -156,7 +179,11 @@ def params(**values):
 
 
 FORGED = [
-    ("pairnet", put("lefts_.0", lambda x: x[:, :1]), r"lefts_.0 should be float64 of shape \(6, 2\), not float64 of shape \(6, 1\)"),
+    (
+        "pairnet",
+        put("lefts_.0", lambda x: x[:, :1]),
+        r"lefts_.0 should be float64 of shape \(6, 2\), not float64 of shape \(6, 1\)",
+    ),
     ("pairnet", put("lefts_.0", lambda x: x[:-1]), r"lefts_.0 should be"),
     ("pairnet", put("rights_.0", lambda x: x.astype(np.float32)), r"not float32"),
     ("pairnet", put("weights_.0", lambda x: x * np.nan), "weights_.0 holds NaN"),
@@ -172,7 +199,11 @@ FORGED = [
     ("pairnet", state("n_features_", [7, 5]), "lefts_.0 should be"),
     ("pairnet", state("n_features_", [6]), "n_features_ should be two"),
     ("pairnet", state("n_features_", [6, True]), "n_features_ should be two"),
-    ("pairnet", state("classes_", {"dtype": "float128", "values": [0.0, 1.0]}), "classes_ should be two"),
+    (
+        "pairnet",
+        state("classes_", {"dtype": "float128", "values": [0.0, 1.0]}),
+        "classes_ should be two",
+    ),
     ("pairnet", state("classes_", {"dtype": "int64", "values": [0, 1, 2]}), "classes_ should be two"),
     ("pairnet", state("classes_", {"dtype": "int64", "values": [0, True]}), "classes_ should be two"),
     ("pairnet", state("classes_", {"dtype": "int64", "values": [1, 1]}), "two different labels"),
@@ -188,7 +219,11 @@ FORGED = [
     ("pairnet", lambda m, a: m.pop("link_predictor"), "holds no link predictor"),
     ("pairnet", lambda m, a: m.pop("state"), "'state' is missing"),
     ("fm", state("one_kind_", "yes"), "one_kind_ should be"),
-    ("fm", lambda m, a: (m["params"].update(symmetric=None), m["state"].update(one_kind_=True)), "symmetric_ does not follow"),
+    (
+        "fm",
+        lambda m, a: (m["params"].update(symmetric=None), m["state"].update(one_kind_=True)),
+        "symmetric_ does not follow",
+    ),
     ("pair-svm", put("A_.indices", lambda x: x + 100), "the index arrays of A_ are broken"),
     ("pair-svm", put("B_.data", lambda x: x * np.inf), "B_ holds NaN or infinity"),
     ("pair-svm", put("B_.data", lambda x: x.astype(np.float32)), "B_ should be float64 of 5 columns"),
@@ -199,7 +234,7 @@ FORGED = [
     ("pair-svm", put("dual_coef_", lambda x: x.reshape(-1, 2)), "dual_coef_ should be"),
     ("pair-svm", drop("dual_coef_"), "'dual_coef_' is missing"),
     ("pair-svm", state("symmetric_", True), "symmetric_ needs the same features"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "change", "message"), FORGED)

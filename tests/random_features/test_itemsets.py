@@ -63,11 +63,16 @@ def test_families_that_overlap_share_the_weight_of_an_itemset():
         for seed in range(40)
         for Z in [
             ItemsetMap(
-                [V for V, _ in listed], [1.0 / often[V] for V, _ in listed], [g for _, g in listed],
-                4000, random_state=seed,
-            ).fit_transform(X).toarray()
+                [V for V, _ in listed],
+                [1.0 / often[V] for V, _ in listed],
+                [g for _, g in listed],
+                4000,
+                random_state=seed,
+            )
+            .fit_transform(X)
+            .toarray()
         ]
-    ]  # fmt: skip
+    ]
     error = np.std(found, ddof=1) / np.sqrt(len(found))
     assert error < 0.02 * wanted and abs(np.mean(found) - wanted) < 3.5 * error
 
@@ -84,10 +89,11 @@ def test_sparse_rows_give_sparse_features_with_groups():
 @pytest.mark.parametrize(
     "more",
     [
-        {"groups": [0, 0, 1, 1, 2, 2], "probabilities": [0.2, 0.5, 0.3]}, {"sparsity": 0.4},
+        {"groups": [0, 0, 1, 1, 2, 2], "probabilities": [0.2, 0.5, 0.3]},
+        {"sparsity": 0.4},
         {"groups": [0, 0, 1, 1, 2, 2], "probabilities": [0.6, 0.2, 0.2], "sparsity": 0.2},
     ],
-)  # fmt: skip
+)
 def test_groups_drawn_by_given_probabilities_and_sparse_entries_are_unbiased(more):
     X = np.random.default_rng(0).uniform(0.5, 1.2, (2, 5))
     wanted = kernel(X[0], X[1], SETS, WEIGHTS)
@@ -116,14 +122,18 @@ def test_a_component_is_of_the_group_that_was_drawn_and_of_entries_that_are_not_
 @pytest.mark.parametrize(
     "params, message",
     [
-        ({"itemsets": []}, "at least one"), ({"itemsets": [(0, 7)]}, "names feature 7 of 3"),
-        ({"itemsets": [(-1,)]}, "names feature -1"), ({"weights": [1.0, 2.0]}, "weights"),
-        ({"weights": [-1.0]}, "none below 0"), ({"groups": [0, 1]}, "groups"),
-        ({"sparsity": 1.0}, "sparsity"), ({"probabilities": [1.0]}, "one for each of 0 groups"),
+        ({"itemsets": []}, "at least one"),
+        ({"itemsets": [(0, 7)]}, "names feature 7 of 3"),
+        ({"itemsets": [(-1,)]}, "names feature -1"),
+        ({"weights": [1.0, 2.0]}, "weights"),
+        ({"weights": [-1.0]}, "none below 0"),
+        ({"groups": [0, 1]}, "groups"),
+        ({"sparsity": 1.0}, "sparsity"),
+        ({"probabilities": [1.0]}, "one for each of 0 groups"),
         ({"groups": [0], "probabilities": [0.5]}, "sum to 1"),
         ({"groups": [0], "probabilities": ["a"]}, "probabilities must be"),
     ],
-)  # fmt: skip
+)
 def test_bad_parameters_are_refused(params, message):
     with pytest.raises(InputError, match=message):
         ItemsetMap(**params).fit(np.ones((4, 3)))

@@ -59,7 +59,7 @@ def test_sparse_maps_of_a_polynomial_are_unbiased(make, n):
         (lambda n: 0.5**n, lambda t: 1 / (1 - t / 2)),
         (lambda n: float(n == 2), lambda t: t**2),
     ],
-)  # fmt: skip
+)
 def test_maps_of_a_dot_product_kernel_are_unbiased(coefficients, kernel):
     rows = X * (0.6 if coefficients == "inverse" else 1.0)
     if coefficients == "inverse":  # on longer rows the variance is infinite, and no mean would settle

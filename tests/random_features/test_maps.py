@@ -21,15 +21,24 @@ from recsys.random_features import (
     TensorSketch,
     kernel_maps,
     scaled_feature_copies,
-)  # fmt: skip
+)
 from tests.reference.fm import anova
 
 MAPS = [
-    RandomKernelMap(), RandomKernelMap(kernel="all-subsets", n_components=20), SignedCirculantMap(degree=3), SparseRandomKernelMap(sparsity=0.5),
-    SubsampledRandomKernelMap(subset=3), RandomMaclaurin(coef=1.0), TensorSketch(), ItemsetMap(),
-    ItemsetMap([(), (0,), (0, 0)], groups=[0, 1, 1]), RandomKernelMap("polynomial", sampling="sparse", sparsity=0.5),
-    RandomKernelMap("polynomial", sampling="subsampled", subset=2), DotProductMap(n_components=20), CountableItemsetMap(n_components=20),
-]  # fmt: skip
+    RandomKernelMap(),
+    RandomKernelMap(kernel="all-subsets", n_components=20),
+    SignedCirculantMap(degree=3),
+    SparseRandomKernelMap(sparsity=0.5),
+    SubsampledRandomKernelMap(subset=3),
+    RandomMaclaurin(coef=1.0),
+    TensorSketch(),
+    ItemsetMap(),
+    ItemsetMap([(), (0,), (0, 0)], groups=[0, 1, 1]),
+    RandomKernelMap("polynomial", sampling="sparse", sparsity=0.5),
+    RandomKernelMap("polynomial", sampling="subsampled", subset=2),
+    DotProductMap(n_components=20),
+    CountableItemsetMap(n_components=20),
+]
 
 
 @pytest.mark.slow
@@ -212,12 +221,16 @@ def test_sparse_bases_that_do_not_fit_are_refused_before_they_are_drawn(model, m
 @pytest.mark.parametrize(
     "model",
     [
-        SparseRandomKernelMap(sparsity=0.5), SubsampledRandomKernelMap(subset=500),
-        RandomKernelMap("polynomial", sampling="sparse", degree=3, sparsity=0.5), RandomKernelMap("polynomial", sampling="subsampled", subset=500),
-        RandomKernelMap(), RandomKernelMap(distribution="laplace"), SignedCirculantMap(),
+        SparseRandomKernelMap(sparsity=0.5),
+        SubsampledRandomKernelMap(subset=500),
+        RandomKernelMap("polynomial", sampling="sparse", degree=3, sparsity=0.5),
+        RandomKernelMap("polynomial", sampling="subsampled", subset=500),
+        RandomKernelMap(),
+        RandomKernelMap(distribution="laplace"),
+        SignedCirculantMap(),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_what_bases_are_said_to_need_is_what_drawing_them_takes(model, monkeypatch):
     said = []
     monkeypatch.setattr(kernel_maps, "check_fits", lambda entries, *rest: said.append(8 * entries))
@@ -259,7 +272,16 @@ def test_a_circulant_map_has_few_dense_rows_at_once():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("model", [RandomKernelMap(degree=3), RandomKernelMap(kernel="all-subsets"), SparseRandomKernelMap(sparsity=0.7), SubsampledRandomKernelMap()], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "model",
+    [
+        RandomKernelMap(degree=3),
+        RandomKernelMap(kernel="all-subsets"),
+        SparseRandomKernelMap(sparsity=0.7),
+        SubsampledRandomKernelMap(),
+    ],
+    ids=str,
+)
 def test_the_number_of_threads_changes_no_bit(model, monkeypatch):
     from recsys.utils import threads
 
@@ -302,15 +324,22 @@ def test_augmentation_tends_to_the_polynomial_kernel():
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (RandomKernelMap(kernel="poly"), "kernel must be one of"), (RandomKernelMap(degree=0), "degree"), (RandomKernelMap(n_components=0), "n_components"),
-        (RandomKernelMap(distribution="cauchy"), "distribution"), (SparseRandomKernelMap(sparsity=1.0), "below 1"),
-        (SubsampledRandomKernelMap(degree=3, subset=2), "subset"), (RandomMaclaurin(coef=-1.0), "coef"),
-        (RandomKernelMap("all-subsets", sampling="sparse"), "sampling of kernel all-subsets must be one of dense"),
+        (RandomKernelMap(kernel="poly"), "kernel must be one of"),
+        (RandomKernelMap(degree=0), "degree"),
+        (RandomKernelMap(n_components=0), "n_components"),
+        (RandomKernelMap(distribution="cauchy"), "distribution"),
+        (SparseRandomKernelMap(sparsity=1.0), "below 1"),
+        (SubsampledRandomKernelMap(degree=3, subset=2), "subset"),
+        (RandomMaclaurin(coef=-1.0), "coef"),
+        (
+            RandomKernelMap("all-subsets", sampling="sparse"),
+            "sampling of kernel all-subsets must be one of dense",
+        ),
         (RandomKernelMap(sampling="sketch"), "sampling of kernel anova must be one of dense, sparse"),
         (RandomKernelMap(sampling="sparse", distribution="laplace"), "distribution must be rademacher"),
         (RandomKernelMap(coef=1.0), "coef is for kernel polynomial"),
     ],
-)  # fmt: skip
+)
 def test_bad_parameters(model, message):
     with pytest.raises(InputError, match=message):
         model.fit(pair())

@@ -32,9 +32,12 @@ def off(X, bases, degree):
 
 
 @given(
-    st.sampled_from(sorted(KINDS)), st.sampled_from(DISTRIBUTIONS), st.integers(0, 5),
-    st.sampled_from([1, 2, 3, 7, 30, 150]), st.integers(0, 10_000),
-)  # fmt: skip
+    st.sampled_from(sorted(KINDS)),
+    st.sampled_from(DISTRIBUTIONS),
+    st.integers(0, 5),
+    st.sampled_from([1, 2, 3, 7, 30, 150]),
+    st.integers(0, 10_000),
+)
 @settings(max_examples=200, deadline=None)
 def test_products_are_as_accurate_as_the_walk(kind, distribution, degree, features, seed):
     rng = np.random.default_rng(seed)

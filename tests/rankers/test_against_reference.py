@@ -123,10 +123,14 @@ def test_items_nobody_has_can_score_as_the_mean_of_the_others(R):
 def test_what_nobody_has_scores_as_the_mean_where_it_would_sink():
     R = sp.csr_matrix(np.array([[1, 1, 0, 0, 0], [1, 0, 1, 0, 0], [0, 1, 1, 1, 0]] * 10, np.float32))
     for params, mean in (
-        ({}, False), ({"kernel": "mc", "degree": 2}, False), ({"kernel": "md", "degree": 9}, False),
-        ({"kernel": "md", "degree": 10}, True), ({"kernel": "md", "degree": 20}, True),
-        ({"kernel": "md", "degree": 20, "unrated": "kernel"}, False), ({"unrated": "mean"}, True),
-    ):  # fmt: skip
+        ({}, False),
+        ({"kernel": "mc", "degree": 2}, False),
+        ({"kernel": "md", "degree": 9}, False),
+        ({"kernel": "md", "degree": 10}, True),
+        ({"kernel": "md", "degree": 20}, True),
+        ({"kernel": "md", "degree": 20, "unrated": "kernel"}, False),
+        ({"unrated": "mean"}, True),
+    ):
         scores = make_ranker("cf-komd", **params).fit(R).scores(0, R[0])[0]
         assert bool(scores[4] == pytest.approx(scores[:4].mean())) is mean
 

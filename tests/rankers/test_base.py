@@ -47,10 +47,21 @@ ABLE = {
 ABLE["pair-svm"] = "cold-items cold-users explain fold-in similar-items"
 ABLE |= dict.fromkeys(("pair-dnn", "honfm"), "cold-items cold-users fold-in similar-items")
 IN_TIME = (
-    "auto", "blend", "bm25", "cf-komd", "cf-omd", "content", "cosine", "ease", "ecf-omd",
+    "auto",
+    "blend",
+    "bm25",
+    "cf-komd",
+    "cf-omd",
+    "content",
+    "cosine",
+    "ease",
+    "ecf-omd",
     "graph-filter",
-    "msdw", "slim", "slist", "tfidf",
-)  # fmt: skip
+    "msdw",
+    "slim",
+    "slist",
+    "tfidf",
+)
 
 
 @pytest.mark.thorough

@@ -59,11 +59,15 @@ def test_centered_values_equal_whole_numbers_in_their_own_size(degree):
 @pytest.mark.parametrize(
     "name, params",
     [
-        ("md", {"degree": 20}), ("md", {"degree": 60}), ("md", {"degree": 150}), ("md", {"degree": 300}),
-        ("negation", {}), ("literal", {}),
+        ("md", {"degree": 20}),
+        ("md", {"degree": 60}),
+        ("md", {"degree": 150}),
+        ("md", {"degree": 300}),
+        ("negation", {}),
+        ("literal", {}),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_lists_are_those_of_exact_arithmetic(name, params, structured, monkeypatch, tmp_path):
     if structured:
         monkeypatch.setattr("recsys.rankers.margin.DENSE_ITEMS", 0)

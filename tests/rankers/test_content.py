@@ -29,9 +29,11 @@ def world(seed, users=15, items=12, kinds=6):
 
 @settings(max_examples=25, deadline=None)
 @given(
-    st.integers(0, 10_000), st.sampled_from([0.0, 1.0, 2.0]), st.sampled_from([0.0, 0.7]),
+    st.integers(0, 10_000),
+    st.sampled_from([0.0, 1.0, 2.0]),
+    st.sampled_from([0.0, 0.7]),
     st.sampled_from([0.0, 1.0]),
-)  # fmt: skip
+)
 def test_scores_are_those_of_the_reference(seed, idf, popularity, recency):
     R, times, F = world(seed)
     model = Content(idf=idf, popularity=popularity, recency=recency)
@@ -70,8 +72,10 @@ def test_how_items_and_attributes_are_numbered_does_not_matter(seed):
     users = np.arange(len(R))
     np.testing.assert_allclose(
         other.scores(users, R[:, items])[R.any(axis=1)],
-        model.scores(users, R)[R.any(axis=1)][:, items], rtol=1e-5, atol=1e-6,
-    )  # fmt: skip
+        model.scores(users, R)[R.any(axis=1)][:, items],
+        rtol=1e-5,
+        atol=1e-6,
+    )
 
 
 def test_cold_items_are_ranked_by_their_attributes():
@@ -104,9 +108,15 @@ TABLE = pd.DataFrame(
 def test_texts_give_words_and_lists_give_values():
     found = texts(TABLE)
     assert found.names == (
-        "title=blue", "title=car", "title=door", "title=red", "tags=folk", "tags=jazz", "tags=pop",
+        "title=blue",
+        "title=car",
+        "title=door",
+        "title=red",
+        "tags=folk",
+        "tags=jazz",
+        "tags=pop",
         "tags=rock",
-    )  # fmt: skip
+    )
     assert found.X[3].toarray().ravel().tolist() == [1, 0, 1, 0, 1, 1, 0, 1]
     assert texts(TABLE[["year"]]) is None and texts(None) is None
     assert texts(pd.DataFrame({"title": ["one", "two"]})) is None  # no word stands twice

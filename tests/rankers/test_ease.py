@@ -46,9 +46,13 @@ def test_votes_weigh_users_in_either_form():
 @pytest.mark.thorough
 @settings(max_examples=60, deadline=None)
 @given(
-    liked_matrices(max_users=30, max_items=15), REGULARIZATION, st.integers(1, 20),
-    st.sampled_from([0.0, 0.5, 2.0]), st.sampled_from([0.0, 0.4]), st.sampled_from([0.0, 0.6]),
-)  # fmt: skip
+    liked_matrices(max_users=30, max_items=15),
+    REGULARIZATION,
+    st.integers(1, 20),
+    st.sampled_from([0.0, 0.5, 2.0]),
+    st.sampled_from([0.0, 0.4]),
+    st.sampled_from([0.0, 0.6]),
+)
 def test_a_ridge_may_depend_on_popularity_in_either_form(
     R, regularization, top_k, power, dropout, votes
 ):
@@ -56,9 +60,13 @@ def test_a_ridge_may_depend_on_popularity_in_either_form(
         R.toarray().astype(np.float64), regularization, top_k, votes, power, dropout
     )
     ranker = make_ranker(
-        "ease", regularization=regularization, top_k=top_k, votes=votes, ridge_power=power,
+        "ease",
+        regularization=regularization,
+        top_k=top_k,
+        votes=votes,
+        ridge_power=power,
         dropout=dropout,
-    )  # fmt: skip
+    )
     found = ranker.fit(R, show_progress=False).weights_
     if votes == 0:  # rounded cosines may keep another item of equals
         np.testing.assert_allclose(found, expected, atol=1e-6, rtol=1e-6)

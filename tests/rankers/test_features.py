@@ -55,7 +55,9 @@ def test_the_item_side_is_the_model_fitted_to_the_pairs(name, liked):
     A = np.array([unit(row) for row in half.toarray()])
     kind = PairFactorizationMachine if name == "fm" else PairNet
     degree = 2 if name == "fm" else 3
-    model = kind(degree=degree, n_components=2, beta=1e-3, max_iter=4, tol=1e-4).fit(A, np.eye(8), np.column_stack([users, items]), labels)  # fmt: skip
+    model = kind(degree=degree, n_components=2, beta=1e-3, max_iter=4, tol=1e-4).fit(
+        A, np.eye(8), np.column_stack([users, items]), labels
+    )
     user = int(np.argmax(np.diff(R.indptr)))
     row = R[[user]]
     a = unit((row.toarray()[0] > 0) * 1.0)
@@ -88,7 +90,18 @@ def test_random_features_are_a_ridge_regression(liked):
 
     def features(rows):
         A = np.array([unit(row) for row in rows.toarray()])
-        z = [[sum(W[i, s] * W[j, s] * a[i] * a[j] for i in np.flatnonzero(a) for j in np.flatnonzero(a) if i < j) for s in range(8)] for a in A]  # fmt: skip
+        z = [
+            [
+                sum(
+                    W[i, s] * W[j, s] * a[i] * a[j]
+                    for i in np.flatnonzero(a)
+                    for j in np.flatnonzero(a)
+                    if i < j
+                )
+                for s in range(8)
+            ]
+            for a in A
+        ]
         return np.hstack([np.array(z) / np.sqrt(8), A @ W / np.sqrt(8), np.ones((len(A), 1))])
 
     Z = features(half)
@@ -147,10 +160,17 @@ def test_a_blend_is_the_sum_of_standardised_scores(liked):
     np.testing.assert_allclose(ranker.scores(users, liked[users]), total, atol=1e-5)
 
 
-@pytest.mark.parametrize(("params", "message"), [
-    ({"models": "ease+"}, "unknown ranker"), ({"models": ""}, "models must name"), ({"models": "auto+ease"}, "auto cannot be part"),
-    ({"models": "ease", "weights": "1+2"}, "weights must be 1"), ({"weights": "a+b+c"}, "numbers joined"), ({"models": "bpr+ease"}, "cannot rank users"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"models": "ease+"}, "unknown ranker"),
+        ({"models": ""}, "models must name"),
+        ({"models": "auto+ease"}, "auto cannot be part"),
+        ({"models": "ease", "weights": "1+2"}, "weights must be 1"),
+        ({"weights": "a+b+c"}, "numbers joined"),
+        ({"models": "bpr+ease"}, "cannot rank users"),
+    ],
+)
 def test_bad_blends_are_refused(params, message):
     with pytest.raises(InputError, match=message):
         make_ranker("blend", **params)

@@ -26,9 +26,11 @@ def gap(R, factors, votes, item_power):
 
 @settings(max_examples=60, deadline=None)
 @given(
-    liked_matrices(max_users=20, max_items=14), st.integers(1, 8), st.sampled_from([0.0, 1.0, 1.4]),
+    liked_matrices(max_users=20, max_items=14),
+    st.integers(1, 8),
+    st.sampled_from([0.0, 1.0, 1.4]),
     st.sampled_from([0.5, 0.3]),
-)  # fmt: skip
+)
 @pytest.mark.parametrize("filter", FILTERS)
 def test_each_filter(filter, R, factors, votes, item_power):
     dense = R.toarray().astype(np.float64)

@@ -17,10 +17,17 @@ def data(seed, users=12, items=9, density=0.25):
 @pytest.mark.parametrize(
     ("size", "text"),
     [
-        (0, "0 bytes"), (-5, "0 bytes"), (999, "999 bytes"), (1000, "1.0 KB"), (999_900, "999.9 KB"),
-        (10**6, "1.0 MB"), (36_000_000, "36.0 MB"), (10**9, "1.0 GB"), (4e14, "400000.0 GB"),
+        (0, "0 bytes"),
+        (-5, "0 bytes"),
+        (999, "999 bytes"),
+        (1000, "1.0 KB"),
+        (999_900, "999.9 KB"),
+        (10**6, "1.0 MB"),
+        (36_000_000, "36.0 MB"),
+        (10**9, "1.0 GB"),
+        (4e14, "400000.0 GB"),
     ],
-)  # fmt: skip
+)
 def test_sizes_are_written_in_the_unit_that_fits(size, text):
     assert size_text(size) == text
 

@@ -103,8 +103,11 @@ def test_parameters_of_bm25_are_those_of_implicit(K1, B):
 def test_scores_are_those_of_the_formulas_on_weights(name):
     R = weighted(3).toarray()
     model = make_ranker(name, top_k=4).fit(R, show_progress=False)
-    weigh = {"cosine": lambda R: R, "tfidf": reference.tfidf,
-             "bm25": lambda R: reference.bm25(R, 1.2, 0.75)}[name]  # fmt: skip
+    weigh = {
+        "cosine": lambda R: R,
+        "tfidf": reference.tfidf,
+        "bm25": lambda R: reference.bm25(R, 1.2, 0.75),
+    }[name]
     expected = reference.neighbours(R, R, 4, weigh, unit=name != "bm25")
     full = R.sum(axis=1) > 0
     np.testing.assert_allclose(model.scores(np.arange(len(R)), R)[full], expected[full], rtol=1e-5)

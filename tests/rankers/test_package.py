@@ -60,8 +60,10 @@ def test_a_history_is_in_order_or_has_times():
     assert liked(package, package.profile(history=["c", "a", "d"])) == {"c": 1.0, "a": 2.0, "d": 3.0}
     times = ["2024-01-02", 5, "7"]
     assert liked(package, package.profile(history=["c", "a", "d"], times=times)) == {
-        "c": SECONDS[1] + 86_400, "a": 5.0, "d": 7.0,
-    }  # fmt: skip
+        "c": SECONDS[1] + 86_400,
+        "a": 5.0,
+        "d": 7.0,
+    }
     found = package.profile(history=["c", "nope", "d"], skip_unknown=True)
     assert found.unknown == ("nope",) and liked(package, found) == {"c": 1.0, "d": 3.0}
     empty = package.profile(history=[])
@@ -97,11 +99,14 @@ REFUSED = {
     "twice": ({"history": ["a", "b", "a"]}, "item 'a' is in the history twice: name each item once"),
     "unknown twice": ({"history": ["x", "x"]}, "item 'x' is in the history twice"),
     "lengths": ({"history": ["a", "b"], "times": [1]}, "1 times are given for a history of 2 items"),
-    "no time": ({"history": ["a"], "times": ["x"]}, "time of item 'a', 'x': no time; a number or an ISO date"),
+    "no time": (
+        {"history": ["a"], "times": ["x"]},
+        "time of item 'a', 'x': no time; a number or an ISO date",
+    ),
     "NaN": ({"history": ["a"], "times": [np.nan]}, "time of item 'a', nan: no time"),
     "negative": ({"history": ["a"], "times": [-1.0]}, "time of item 'a', -1.0: before 1970"),
     "times of a user": ({"user": "ada", "times": [1]}, "times and weights are given with a history"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", REFUSED)

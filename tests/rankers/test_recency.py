@@ -13,9 +13,11 @@ from tests.reference import sequence
 
 SMALL = settings(max_examples=25, deadline=None)
 MODELS = (
-    EASE(regularization=2.0, recency=1.0), MSDw(recency=0.5), make_ranker("slim", l1=0.1, recency=2.0),
+    EASE(regularization=2.0, recency=1.0),
+    MSDw(recency=0.5),
+    make_ranker("slim", l1=0.1, recency=2.0),
     Blend([EASE(recency=1.0), MSDw()]),
-)  # fmt: skip
+)
 
 
 @SMALL

@@ -80,9 +80,11 @@ def test_a_nearest_user_alone_gives_its_items():
 def test_quantities_of_a_table_reach_the_scores_and_the_file(tmp_path):
     rng = np.random.default_rng(0)
     data = Interactions.from_ids(
-        rng.integers(0, 20, 200), rng.integers(0, 15, 200),
-        time=rng.integers(1, 30, 200), weight=rng.integers(1, 6, 200),
-    )  # fmt: skip
+        rng.integers(0, 20, 200),
+        rng.integers(0, 15, 200),
+        time=rng.integers(1, 30, 200),
+        weight=rng.integers(1, 6, 200),
+    )
     model = Recommender("user-knn").fit(data)
     plain = Recommender("user-knn").fit(Interactions.from_ids(data.users, data.items, time=data.time))
     user = data.user_ids[0]
@@ -105,9 +107,19 @@ def test_lists_of_neighbours_stay_within_their_arrays(skip_liked):
     weights = weights if not skip_liked else weights[:4].tocsr()
     ids, best = np.full((4, 3), -1, np.int32), np.full((4, 3), LOWEST, np.float32)
     _best_sums.py_func(
-        0, 1, rows.indptr, rows.indices, rows.data.astype(np.float64), weights.indptr, weights.indices,
-        weights.data, skip_liked, np.ones(4, np.uint8), ids, best,
-    )  # fmt: skip
+        0,
+        1,
+        rows.indptr,
+        rows.indices,
+        rows.data.astype(np.float64),
+        weights.indptr,
+        weights.indices,
+        weights.data,
+        skip_liked,
+        np.ones(4, np.uint8),
+        ids,
+        best,
+    )
     scores = (rows.astype(np.float64) @ weights).toarray().astype(np.float32)
     for user, row in enumerate(scores):
         left = [j for j in range(4) if not (skip_liked and rows[user, j])]

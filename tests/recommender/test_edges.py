@@ -45,17 +45,13 @@ WRONG = {
     "columns for interactions": lambda m: Recommender("ease").fit(data_of(), user="user_id"),
     "one column for two": lambda m: Interactions.from_frame(ROWS, user="user_id", item="user_id"),
     "a column named by a number": lambda m: Interactions.from_frame(ROWS, time=0),
-    "a truth value as least": lambda m: Interactions.from_frame(
-        ROWS.assign(rating=1), min_rating=True
-    ),
+    "a truth value as least": lambda m: Interactions.from_frame(ROWS.assign(rating=1), min_rating=True),
     "text as least": lambda m: Interactions.from_frame(ROWS.assign(rating=1), min_rating="x"),
     "columns without text": lambda m: Interactions.from_frame(ROWS.rename(columns={"ts": 5})),
-    "a column twice": lambda m: Interactions.from_frame(
-        pd.concat([ROWS, ROWS[["item_id"]]], axis=1)
-    ),
+    "a column twice": lambda m: Interactions.from_frame(pd.concat([ROWS, ROWS[["item_id"]]], axis=1)),
     "ids of two kinds": lambda m: Interactions.from_ids([1, "1", 2], [1, 2, 3]),
     "ids beyond 64 bits": lambda m: Interactions.from_ids([2**70, 1], [1, 2]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kind", WRONG)
@@ -77,10 +73,15 @@ def test_one_text_is_one_id():
 def test_ids_of_many_types(model):
     want = model.recommend([117, 100], n=2)
     for users in (
-        [np.int64(117), np.int32(100)], (117, "100"), np.array([117, 100]),
-        pd.Series([117, 100], index=[5, 5]), pd.array([117, 100], dtype="Int64"),
-        pl.Series([117, 100]), pa.chunked_array([[117], [100]]), (u for u in (117, 100)),
-    ):  # fmt: skip
+        [np.int64(117), np.int32(100)],
+        (117, "100"),
+        np.array([117, 100]),
+        pd.Series([117, 100], index=[5, 5]),
+        pd.array([117, 100], dtype="Int64"),
+        pl.Series([117, 100]),
+        pa.chunked_array([[117], [100]]),
+        (u for u in (117, 100)),
+    ):
         assert model.recommend(users, n=2).equals(want)
     assert len(model.recommend([], n=2)) == 0
 
@@ -166,20 +167,28 @@ def test_popular_lists_keep_dislikes_away(model):
     assert best not in model.recommend([3], unknown="popular", n=25, dislikes=[best])["item"].tolist()
 
 
-FEATURES = pd.DataFrame({
-    "item_id": ITEMS.item_id,
-    "made": pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(len(ITEMS)), unit="D"),
-    "tags": [["a", "b"] if k % 2 else ["c"] for k in range(len(ITEMS))],
-    "size": [np.inf if k == 3 else k / 2 for k in range(len(ITEMS))],
-    "count": pd.array([None if k == 4 else k for k in range(len(ITEMS))], dtype="Int64"),
-    "new": pd.array([None if k == 5 else k % 3 == 0 for k in range(len(ITEMS))], dtype="boolean"),
-    "kind": pd.Categorical(["x" if k % 4 else None for k in range(len(ITEMS))]),
-    "title": pd.array([None if k == 6 else f"T{k}" for k in range(len(ITEMS))], dtype="string"),
-})  # fmt: skip
+FEATURES = pd.DataFrame(
+    {
+        "item_id": ITEMS.item_id,
+        "made": pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(len(ITEMS)), unit="D"),
+        "tags": [["a", "b"] if k % 2 else ["c"] for k in range(len(ITEMS))],
+        "size": [np.inf if k == 3 else k / 2 for k in range(len(ITEMS))],
+        "count": pd.array([None if k == 4 else k for k in range(len(ITEMS))], dtype="Int64"),
+        "new": pd.array([None if k == 5 else k % 3 == 0 for k in range(len(ITEMS))], dtype="boolean"),
+        "kind": pd.Categorical(["x" if k % 4 else None for k in range(len(ITEMS))]),
+        "title": pd.array([None if k == 6 else f"T{k}" for k in range(len(ITEMS))], dtype="string"),
+    }
+)
 WANTED = [
-    {"made": ("2020-01-05", "2020-01-10")}, {"made": (datetime(2020, 1, 5), None)}, {"tags": "a"},
-    {"size": (0, None)}, {"count": (3, 9)}, {"new": True}, {"kind": ["x"]}, {"title": "T7"},
-]  # fmt: skip
+    {"made": ("2020-01-05", "2020-01-10")},
+    {"made": (datetime(2020, 1, 5), None)},
+    {"tags": "a"},
+    {"size": (0, None)},
+    {"count": (3, 9)},
+    {"new": True},
+    {"kind": ["x"]},
+    {"title": "T7"},
+]
 
 
 @pytest.mark.thorough

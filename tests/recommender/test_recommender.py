@@ -16,14 +16,21 @@ N_USERS, N_ITEMS = 40, 25
 RNG = np.random.default_rng(5)
 PAIRS = np.argwhere(RNG.random((N_USERS, N_ITEMS)) < 0.25 + 0.4 * (np.arange(N_ITEMS) % 5 == 0))
 RNG.shuffle(PAIRS)
-ROWS = pd.DataFrame({
-    "user_id": PAIRS[:, 0] + 100, "item_id": PAIRS[:, 1] + 7,
-    "ts": pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(len(PAIRS)), unit="h"),
-})  # fmt: skip
-ITEMS = pd.DataFrame({
-    "item_id": np.arange(N_ITEMS) + 7, "title": [f"Title {k}" for k in range(N_ITEMS)],
-    "year": 1980 + np.arange(N_ITEMS), "genres": ["Drama|War" if k % 3 else "Comedy" for k in range(N_ITEMS)],
-})  # fmt: skip
+ROWS = pd.DataFrame(
+    {
+        "user_id": PAIRS[:, 0] + 100,
+        "item_id": PAIRS[:, 1] + 7,
+        "ts": pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(len(PAIRS)), unit="h"),
+    }
+)
+ITEMS = pd.DataFrame(
+    {
+        "item_id": np.arange(N_ITEMS) + 7,
+        "title": [f"Title {k}" for k in range(N_ITEMS)],
+        "year": 1980 + np.arange(N_ITEMS),
+        "genres": ["Drama|War" if k % 3 else "Comedy" for k in range(N_ITEMS)],
+    }
+)
 KINDS = {"pandas": lambda t: t, "polars": pl.from_pandas, "pyarrow": pa.Table.from_pandas}
 
 
@@ -161,10 +168,14 @@ def test_filters_are_those_of_a_loop(seed, model):
 
 
 def test_filters_read_text_numbers_and_gaps():
-    table = pd.DataFrame({
-        "year": ["1980", None, "1999"], "colour": ["red", "blue", None], "size": [1.0, np.nan, 3.0],
-        "made": ["2020-01-01", "2021-05-01", None],
-    })  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "year": ["1980", None, "1999"],
+            "colour": ["red", "blue", None],
+            "size": [1.0, np.nan, 3.0],
+            "made": ["2020-01-01", "2021-05-01", None],
+        }
+    )
     for filters, kept in (
         ({"year": (1985, None)}, [False, False, True]),
         ({"year": (None, 1980)}, [True, False, False]),
@@ -227,8 +238,9 @@ def test_what_is_said_equals_counts(model):
     rules = model.rules(117, n=10)
     for item, hits, support, others_hits, others, (_, _, sentence, rule) in zip(
         *(rules.frame()[name] for name in ("item", "hits", "support", "others_hits", "others")),
-        rules.items, strict=True,
-    ):  # fmt: skip
+        rules.items,
+        strict=True,
+    ):
         named = {int(model.item_ids[k]) for k in rule.items}
         holds = [user for user in liked if user != 117 and named <= liked[user]]
         rest = [user for user in liked if user != 117 and not named <= liked[user]]
@@ -269,10 +281,17 @@ def test_an_update_is_a_refit(spec):
     assert set(model.user_ids) == set(whole.user_ids) and 5000 in model.item_ids.tolist()
     assert all(type(name) is int for name in model.item_ids)
     assert model.package.titles[-1] == "New"
-    mine, theirs = ({(u, i) for u, i in zip(
-        one.user_ids[one.package.user_items.tocoo().row], one.item_ids[one.package.user_items.tocoo().col],
-        strict=True,
-    )} for one in (model, whole))  # fmt: skip
+    mine, theirs = (
+        {
+            (u, i)
+            for u, i in zip(
+                one.user_ids[one.package.user_items.tocoo().row],
+                one.item_ids[one.package.user_items.tocoo().col],
+                strict=True,
+            )
+        }
+        for one in (model, whole)
+    )
     assert mine == theirs
     if spec.startswith("als"):  # starts from other random numbers where ids come in another order
         return

@@ -18,12 +18,14 @@ KINDS = {
     "pyarrow": lambda table: pa.Table.from_pandas(table, preserve_index=False),
     "lazy": lambda table: pl.from_pandas(table).lazy(),
 }
-ROWS = pd.DataFrame({
-    "user_id": ["ada", "ada", "bob", "cy", "ada"],
-    "item_id": ["tea", "milk", "tea", "rum", "tea"],
-    "ts": pd.to_datetime(["2024-01-01", "2024-01-02", "2024-02-01", "2024-03-01", "2024-04-01"]),
-    "stars": [5.0, 4.0, 3.0, 1.0, 2.0],
-})  # fmt: skip
+ROWS = pd.DataFrame(
+    {
+        "user_id": ["ada", "ada", "bob", "cy", "ada"],
+        "item_id": ["tea", "milk", "tea", "rum", "tea"],
+        "ts": pd.to_datetime(["2024-01-01", "2024-01-02", "2024-02-01", "2024-03-01", "2024-04-01"]),
+        "stars": [5.0, 4.0, 3.0, 1.0, 2.0],
+    }
+)
 ITEMS = pd.DataFrame({"item_id": ["rum", "tea"], "title": ["Rum", "Tea"], "year": [1900, 1600]})
 
 
@@ -102,12 +104,17 @@ WRONG = {
     "no column 'star' (did you mean 'stars'?)": {"rating": "star"},
     "ts must be numbers": {"rating": "ts", "time": None},
     "when cannot be read as time ('noon'), nor most of its cells: 5 of 5": {
-        "table": ROWS.assign(when="noon"), "time": "when"
+        "table": ROWS.assign(when="noon"),
+        "time": "when",
     },
     "no user column; name it with user=; found: item_id, ts, stars": {
-        "table": ROWS.drop(columns="user_id"), "user": None,
+        "table": ROWS.drop(columns="user_id"),
+        "user": None,
     },
-    "no user column; name it with user=; found: U, item_id": {"table": ROWS.rename(columns={"user_id": "U"}), "user": None},
+    "no user column; name it with user=; found: U, item_id": {
+        "table": ROWS.rename(columns={"user_id": "U"}),
+        "user": None,
+    },
     "must be a table of pandas, polars or pyarrow, not list": {"table": [1, 2]},
     "no interactions": {"table": ROWS.iloc[:0]},
     "no item of the interactions is in this table; its ids are such as '1'": {
@@ -115,13 +122,13 @@ WRONG = {
     },
     "item id 'rum' occurs twice": {"items": ITEMS.assign(item_id=["rum", "rum"])},
     "items, row 2: item_id is empty": {"items": ITEMS.assign(item_id=["rum", None])},
-    "items: no item column; found: title, year": {
-        "items": ITEMS.drop(columns="item_id")
-    },
+    "items: no item column; found: title, year": {"items": ITEMS.drop(columns="item_id")},
     "a minimum rating needs a column of ratings": {
-        "table": ROWS.drop(columns="stars"), "rating": None, "min_rating": 2
+        "table": ROWS.drop(columns="stars"),
+        "rating": None,
+        "min_rating": 2,
     },
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("told", WRONG)

@@ -21,11 +21,15 @@ def tables(draw):
     """Draw rows with repeated pairs, low ratings, ties in time and ids of either kind; and where to cut."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     size = draw(st.integers(8, 40))
-    rows = pd.DataFrame({
-        "who": rng.integers(0, 6, size), "what": rng.integers(0, 7, size),
-        "stars": rng.integers(0, 6, size), "when": rng.integers(1, 9, size) * 86_400.0 + 1e9,
-        "plays": rng.integers(1, 5, size),
-    })  # fmt: skip
+    rows = pd.DataFrame(
+        {
+            "who": rng.integers(0, 6, size),
+            "what": rng.integers(0, 7, size),
+            "stars": rng.integers(0, 6, size),
+            "when": rng.integers(1, 9, size) * 86_400.0 + 1e9,
+            "plays": rng.integers(1, 5, size),
+        }
+    )
     rows.loc[0, ["who", "what", "stars"]] = 8, 8, 5  # one pair is liked throughout
     if draw(st.booleans()):
         rows = rows.assign(who="u" + rows.who.astype(str), what="i" + rows.what.astype(str))
@@ -33,10 +37,15 @@ def tables(draw):
 
 
 SETTINGS = [
-    {}, {"duplicates": "count"}, {"weight": "plays"}, {"weight": "plays", "duplicates": "last"},
-    {"weight": "plays", "duplicates": "count"}, {"rating": "stars"}, {"rating": "stars", "min_rating": 3},
+    {},
+    {"duplicates": "count"},
+    {"weight": "plays"},
+    {"weight": "plays", "duplicates": "last"},
+    {"weight": "plays", "duplicates": "count"},
+    {"rating": "stars"},
+    {"rating": "stars", "min_rating": 3},
     {"rating": "stars", "min_rating": 3, "weight": "plays"},
-]  # fmt: skip
+]
 
 
 def pairs(model):
@@ -71,18 +80,30 @@ def test_an_update_is_a_fit_on_all_rows(kind, given_time, options, table):
 
 
 FAMILIES = (
-    "popularity", "msdw", "cosine", "user-knn", "ease", "slim", "cf-komd:kernel=mc,degree=2", "graph-filter",
-    "slist", "blend:models=ease+msdw",
-)  # fmt: skip
+    "popularity",
+    "msdw",
+    "cosine",
+    "user-knn",
+    "ease",
+    "slim",
+    "cf-komd:kernel=mc,degree=2",
+    "graph-filter",
+    "slist",
+    "blend:models=ease+msdw",
+)
 
 
 @pytest.mark.parametrize("spec", FAMILIES)
 def test_every_family_of_rankers_is_fitted_again(spec, tmp_path):
     rng = np.random.default_rng(3)
-    rows = pd.DataFrame({
-        "who": rng.integers(0, 25, 400), "what": rng.integers(0, 15, 400), "stars": rng.integers(1, 6, 400),
-        "when": 1e9 + rng.integers(0, 500, 400) * 86_400.0,
-    })  # fmt: skip
+    rows = pd.DataFrame(
+        {
+            "who": rng.integers(0, 25, 400),
+            "what": rng.integers(0, 15, 400),
+            "stars": rng.integers(1, 6, 400),
+            "when": 1e9 + rng.integers(0, 500, 400) * 86_400.0,
+        }
+    )
     options = COLUMNS | {"rating": "stars", "time": "when", "min_rating": 3}
     fitted = Recommender(spec).fit(rows, **options)
     Recommender(spec).fit(rows.iloc[:250], **options).save(tmp_path / "m")
@@ -99,9 +120,13 @@ def test_every_family_of_rankers_is_fitted_again(spec, tmp_path):
 
 def test_rows_are_removed_as_if_they_had_never_been():
     rng = np.random.default_rng(4)
-    rows = pd.DataFrame({
-        "who": rng.integers(0, 9, 150), "what": rng.integers(0, 9, 150), "stars": rng.integers(1, 6, 150)
-    }).drop_duplicates(["who", "what"])  # fmt: skip
+    rows = pd.DataFrame(
+        {
+            "who": rng.integers(0, 9, 150),
+            "what": rng.integers(0, 9, 150),
+            "stars": rng.integers(1, 6, 150),
+        }
+    ).drop_duplicates(["who", "what"])
     options = COLUMNS | {"rating": "stars", "min_rating": 3}
     model = Recommender("msdw").fit(rows, **options)
     some = rows.iloc[::7]

@@ -63,11 +63,13 @@ def matrix(name, params, n, common):
     key = tuple(sorted(params.items()))
     return [
         [
-            Decimal(1) if i == j else value(name, key, n, int(common[i][j]), int(common[i][i]), int(common[j][j]))
+            Decimal(1)
+            if i == j
+            else value(name, key, n, int(common[i][j]), int(common[i][i]), int(common[j][j]))
             for j in range(m)
         ]
         for i in range(m)
-    ]  # fmt: skip
+    ]
 
 
 def margin_scores(K, totals, liked, alpha):

@@ -96,4 +96,9 @@ def rbf(X, gamma):
 @KERNELS.add("tanimoto")
 def tanimoto(X):
     either = [[np.maximum(x, z).sum() for z in X] for x in X]
-    return np.array([[np.minimum(x, z).sum() / e if e else 1.0 for z, e in zip(X, row, strict=True)] for x, row in zip(X, either, strict=True)])  # fmt: skip
+    return np.array(
+        [
+            [np.minimum(x, z).sum() / e if e else 1.0 for z, e in zip(X, row, strict=True)]
+            for x, row in zip(X, either, strict=True)
+        ]
+    )

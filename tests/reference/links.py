@@ -68,9 +68,11 @@ def interactions(tables, a, b, whole):
     k = tables[0].shape[1]
     orders = enumerate(range(2, 2 + len(tables) // 2))
     return sum(
-        np.array([pair_kernel(tables[2 * t][:, s], tables[2 * t + 1][:, s], a, b, m, whole) for s in range(k)])
+        np.array(
+            [pair_kernel(tables[2 * t][:, s], tables[2 * t + 1][:, s], a, b, m, whole) for s in range(k)]
+        )
         for t, m in orders
-    )  # fmt: skip
+    )
 
 
 def network(name, tables, dense, a, b, symmetric):

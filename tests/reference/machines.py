@@ -39,10 +39,14 @@ def soft_margin_value(grams, y, C, mu):
         len(y)
     )
     found = minimize(
-        lambda a: 0.5 * a @ Q @ a - a.sum(), np.ones(len(y)) / len(y), jac=lambda a: Q @ a - 1, method="SLSQP",
-        bounds=[(0, None)] * len(y), constraints={"type": "eq", "fun": lambda a: a @ sign, "jac": lambda a: sign},
+        lambda a: 0.5 * a @ Q @ a - a.sum(),
+        np.ones(len(y)) / len(y),
+        jac=lambda a: Q @ a - 1,
+        method="SLSQP",
+        bounds=[(0, None)] * len(y),
+        constraints={"type": "eq", "fun": lambda a: a @ sign, "jac": lambda a: sign},
         options={"maxiter": 2000, "ftol": 1e-14},
-    )  # fmt: skip
+    )
     return -found.fun
 
 
@@ -57,7 +61,9 @@ def best_soft_margin_value(grams, y, C, squared_radii=None):
     Qs = [np.outer(sign, sign) * K + R / C * np.eye(n) for K, R in zip(grams, radii, strict=True)]
     start = np.append(np.ones(n) / n, 1.0)
     found = minimize(
-        lambda v: 0.5 * v[n] - v[:n].sum(), start, method="SLSQP",
+        lambda v: 0.5 * v[n] - v[:n].sum(),
+        start,
+        method="SLSQP",
         jac=lambda v: np.append(-np.ones(n), 0.5),
         bounds=[(0, None)] * n + [(0, None)],
         constraints=[
@@ -69,7 +75,7 @@ def best_soft_margin_value(grams, y, C, squared_radii=None):
             },
         ],
         options={"maxiter": 5000, "ftol": 1e-14},
-    )  # fmt: skip
+    )
     return -found.fun
 
 

@@ -138,6 +138,9 @@ def of_lists(measure):
 
 
 for _name, _measure in (
-    ("novelty", rarity), ("arp", arp), ("diversity", diversity), ("serendipity", serendipity),
-):  # fmt: skip
+    ("novelty", rarity),
+    ("arp", arp),
+    ("diversity", diversity),
+    ("serendipity", serendipity),
+):
     METRICS.add(_name)(of_lists(_measure))

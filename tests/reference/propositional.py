@@ -3,11 +3,17 @@
 from itertools import product
 
 TABLES = {
-    "&": lambda a, b: a and b, "|": lambda a, b: a or b, "^": lambda a, b: a != b,
-    "->": lambda a, b: (not a) or b, "<-": lambda a, b: a or not b, "<->": lambda a, b: a == b,
-    "nand": lambda a, b: not (a and b), "nor": lambda a, b: not (a or b),
-    "-/>": lambda a, b: a and not b, "</-": lambda a, b: (not a) and b,
-}  # fmt: skip
+    "&": lambda a, b: a and b,
+    "|": lambda a, b: a or b,
+    "^": lambda a, b: a != b,
+    "->": lambda a, b: (not a) or b,
+    "<-": lambda a, b: a or not b,
+    "<->": lambda a, b: a == b,
+    "nand": lambda a, b: not (a and b),
+    "nor": lambda a, b: not (a or b),
+    "-/>": lambda a, b: a and not b,
+    "</-": lambda a, b: (not a) and b,
+}
 
 
 def features(expression, x):

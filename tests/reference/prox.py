@@ -44,10 +44,14 @@ def anova_l1(sizes, strength, order, ridge=1.0):
     starts = [np.array(sizes), np.zeros(len(sizes)), 0.3 * np.array(sizes)]
     found = [
         minimize(
-            anova_objective, start, (np.array(sizes), strength, order, ridge), "L-BFGS-B",
-            bounds=[(0.0, None)] * len(sizes), options={"ftol": 1e-15, "gtol": 1e-11},
+            anova_objective,
+            start,
+            (np.array(sizes), strength, order, ridge),
+            "L-BFGS-B",
+            bounds=[(0.0, None)] * len(sizes),
+            options={"ftol": 1e-15, "gtol": 1e-11},
         )
         for start in starts
-    ]  # fmt: skip
+    ]
     best = min(found, key=lambda result: result.fun)
     return best.x, best.fun

@@ -60,11 +60,13 @@ def test_histories_fold_in_and_unknown_items_are_named(client, data):
 @pytest.mark.parametrize(
     ("route", "body"),
     [
-        ("/similar", {"item": "nope"}), ("/explain", {"history": [], "item": "nope"}),
-        ("/recommend", {"user": "nobody"}), ("/scores", {"user": "nobody", "items": []}),
+        ("/similar", {"item": "nope"}),
+        ("/explain", {"history": [], "item": "nope"}),
+        ("/recommend", {"user": "nobody"}),
+        ("/scores", {"user": "nobody", "items": []}),
         ("/explain", {"user": "nobody", "item": "m0001"}),
     ],
-)  # fmt: skip
+)
 def test_an_unknown_user_or_item_of_a_request_is_404(client, route, body):
     answer = client.post(route, json=body)
     assert answer.status_code == 404 and answer.json()["detail"].startswith("unknown ")
@@ -106,12 +108,18 @@ def test_similar_items_and_users_and_scores(client, data):
 
 
 WRONG = [
-    ({}, "exactly one of user and history"), ({"user": "u0001", "history": []}, "exactly one of"),
-    ({"user": "u0001", "n": 0}, "n: "), ({"user": "u0001", "n": 1001}, "n: "),
-    ({"user": "u0001", "n": True}, "n: "), ({"user": "u0001", "n": "5"}, "n: "),
-    ({"history": ["x"] * 1001}, "history: "), ({"history": "x"}, "history: "),
-    ({"user": "u0001", "top": 5}, "unknown field 'top'"), ({"history": [""]}, "history.0: "),
-    ({"user": 7}, "user: "), ({"history": ["m0001", "m0001"]}, "twice"),
+    ({}, "exactly one of user and history"),
+    ({"user": "u0001", "history": []}, "exactly one of"),
+    ({"user": "u0001", "n": 0}, "n: "),
+    ({"user": "u0001", "n": 1001}, "n: "),
+    ({"user": "u0001", "n": True}, "n: "),
+    ({"user": "u0001", "n": "5"}, "n: "),
+    ({"history": ["x"] * 1001}, "history: "),
+    ({"history": "x"}, "history: "),
+    ({"user": "u0001", "top": 5}, "unknown field 'top'"),
+    ({"history": [""]}, "history.0: "),
+    ({"user": 7}, "user: "),
+    ({"history": ["m0001", "m0001"]}, "twice"),
     ({"user": "u0001", "filters": {"year": {"min": int("9" * 400)}}}, "filters.year"),
     ({"user": "u0001", "filters": {str(k): 1 for k in range(21)}}, "at most 20"),
     ({"user": "u0001", "items": ["m0001"], "filter_items": ["m0002"]}, "not both"),
@@ -119,7 +127,7 @@ WRONG = [
     ({"history": [{"item": "m0001", "time": int("9" * 400)}]}, "history.0.time"),
     ({"history": [{"item": "m0001", "weight": -1}]}, "history.0.weight"),
     ({"history": [{"item": "m0001", "time": 5}, "m0002"]}, "all items a time"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("body", "text"), WRONG, ids=lambda one: str(one)[:40])
@@ -190,13 +198,20 @@ IDS = st.lists(KNOWN, max_size=5)
 FILTERS = st.dictionaries(st.sampled_from(["year", "genres", "x"]), ANY, max_size=2)
 PROFILE = {"user": KNOWN, "history": IDS}
 FIELDS = {
-    "/recommend": PROFILE | {
-        "n": st.integers(-1, 1200), "items": IDS, "filter_items": IDS, "filter_liked": st.booleans(),
-        "dislikes": IDS, "diversity": st.floats(0, 1), "filters": FILTERS, "why": st.booleans(),
+    "/recommend": PROFILE
+    | {
+        "n": st.integers(-1, 1200),
+        "items": IDS,
+        "filter_items": IDS,
+        "filter_liked": st.booleans(),
+        "dislikes": IDS,
+        "diversity": st.floats(0, 1),
+        "filters": FILTERS,
+        "why": st.booleans(),
     },
     "/similar": {"item": KNOWN, "n": st.integers(0, 50), "items": IDS, "diversity": st.floats(0, 1)},
     "/explain": PROFILE | {"item": KNOWN, "n": st.integers(0, 20), "changes": st.integers(0, 3)},
-}  # fmt: skip
+}
 
 
 @st.composite
@@ -212,9 +227,12 @@ def bodies(draw, fields):
 @pytest.mark.parametrize("route", FIELDS)
 def test_no_body_makes_it_fail(client, route):
     @settings(
-        max_examples=200, deadline=None, database=None, derandomize=True,
+        max_examples=200,
+        deadline=None,
+        database=None,
+        derandomize=True,
         suppress_health_check=list(HealthCheck),
-    )  # fmt: skip
+    )
     @given(bodies(FIELDS[route]))
     def ask(body):
         answer = client.post(route, content=json.dumps(body), headers=JSON)

@@ -70,9 +70,12 @@ def test_workers_share_a_port_and_a_model(path, data, tmp_path):
         assert len(got(f"{service.address}/users/u0003/recommendations")["items"]) == 10
         fit_package(make_ranker("popularity"), data, show_progress=False).save(model)
         names = set()
-        wait_until(lambda: not names.clear() and {
-            got(f"{service.address}/health")["model"] for _ in range(9)
-        } == {"popularity"})  # fmt: skip
+        wait_until(
+            lambda: (
+                not names.clear()
+                and {got(f"{service.address}/health")["model"] for _ in range(9)} == {"popularity"}
+            )
+        )
         assert service.stop() == 0
         half.close()
 
@@ -108,11 +111,12 @@ def test_a_unix_socket(path, tmp_path):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        (["--workers", "0"], "--workers must be"), (["--port", "99999"], "--port must be"),
+        (["--workers", "0"], "--workers must be"),
+        (["--port", "99999"], "--port must be"),
         (["--uds", "/nowhere/x.sock"], "cannot be listened on"),
         (["--host", "256.256.256.256"], "cannot be listened on"),
     ],
-)  # fmt: skip
+)
 def test_wrong_options_are_one_line(path, capfd, options, text):
     assert cli.call(["serve", "--ranker", str(path), *options]) == 2
     err = capfd.readouterr().err.strip()
@@ -141,10 +145,13 @@ HEAD = b"POST /recommend HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r
 REQUESTS = {
     "plain": HEAD + b"Content-Length: %d\r\n\r\n%s" % (len(ASK), ASK),
     "a blank after the length": HEAD + b"Content-Length: %d \r\n\r\n%s" % (len(ASK), ASK),
-    "chunked with a blank": HEAD + b"Transfer-Encoding: chunked \r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(ASK), ASK),
-    "an offer of HTTP/2": HEAD + b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAAUAAEAA\r\nContent-Length: %d\r\n\r\n%s" % (len(ASK), ASK),
+    "chunked with a blank": HEAD
+    + b"Transfer-Encoding: chunked \r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(ASK), ASK),
+    "an offer of HTTP/2": HEAD
+    + b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAAUAAEAA\r\nContent-Length: %d\r\n\r\n%s"
+    % (len(ASK), ASK),
     "pipelined": (HEAD + b"Content-Length: %d\r\n\r\n%s" % (len(ASK), ASK)) * 2,
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")

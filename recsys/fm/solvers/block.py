@@ -52,10 +52,18 @@ class BlockDescent(Descent):
         fill_components(form.kind, self.rows, P, table)
         return float(
             block_epoch(
-                form.kind, self.rows, self.order, self.columns, objective.target, P, table,
-                model.weights[n], self.shrinkage, form.penalty_order,
+                form.kind,
+                self.rows,
+                self.order,
+                self.columns,
+                objective.target,
+                P,
+                table,
+                model.weights[n],
+                self.shrinkage,
+                form.penalty_order,
             )
-        )  # fmt: skip
+        )
 
 
 # ---- kernels
@@ -111,9 +119,7 @@ def _row_step(penalty, row, slopes, step, weight, change):
 
 
 @jit
-def block_epoch(
-    kind, rows, order, columns, target, P, table, weights, shrinkage, degree
-):  # fmt: skip
+def block_epoch(kind, rows, order, columns, target, P, table, weights, shrinkage, degree):
     """Update a feature's whole row at once, for kinds ANOVA and all-subsets, in the order given.
 
     Without a penalty on rows the step minimises the quadratic bound exactly; with one (ℓ2,1 or CS)

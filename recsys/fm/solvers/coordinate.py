@@ -53,19 +53,26 @@ class CoordinateDescent(Descent):
         table = np.empty((objective.X.shape[0], width))
         return float(
             coordinate_epoch(
-                form.kind, self.rows, self.order, self.columns, objective.target, P, table,
-                model.theta[n], model.weights[n], self.shrinkage, form.penalty_order,
+                form.kind,
+                self.rows,
+                self.order,
+                self.columns,
+                objective.target,
+                P,
+                table,
+                model.theta[n],
+                model.weights[n],
+                self.shrinkage,
+                form.penalty_order,
             )
-        )  # fmt: skip
+        )
 
 
 # ---- kernels
 
 
 @jit
-def coordinate_epoch(
-    kind, rows, order, columns, target, P, table, theta, weights, shrinkage, degree
-):  # fmt: skip
+def coordinate_epoch(kind, rows, order, columns, target, P, table, theta, weights, shrinkage, degree):
     """Update every parameter of P, (factors, features, components), component by component.
 
     Features are visited in the order given.

@@ -47,9 +47,13 @@ class Lbfgs(Solver):
                     raise StopIteration  # how scipy's `minimize` is told to end
 
             minimize(
-                p.smooth, p.model.z.copy(), jac=True, method="L-BFGS-B", callback=settle,
+                p.smooth,
+                p.model.z.copy(),
+                jac=True,
+                method="L-BFGS-B",
+                callback=settle,
                 options={"maxiter": burst, "maxfun": 20 * burst, "ftol": 0.0, "gtol": 1e-12},
-            )  # fmt: skip
+            )
             left -= made
             if made < burst and not over:  # it found nothing better
                 p.refresh()

@@ -180,9 +180,17 @@ def _block_epoch(
         curvatures = np.empty((objects, numbers, numbers))
         enough = threads_for(float(n * numbers * numbers), threads)
         in_threads(
-            enough, gather, side.ptr, side.entries, side.partners, slopes, roots, psi, gradients,
+            enough,
+            gather,
+            side.ptr,
+            side.entries,
+            side.partners,
+            slopes,
+            roots,
+            psi,
+            gradients,
             curvatures,
-        )  # fmt: skip
+        )
         before = _numbers(tables[at], last)
         moved += sweep_block(
             Compressed.of(side.columns),
@@ -307,9 +315,24 @@ def apply(part, stride, ptr, entries, partners, change, psi, pred):
 
 @jit
 def sweep_block(
-    columns, rows, P, table, last, gradients, curvatures, n, curvature, betas, means, noise, penalty,
-    gamma, totals, sizes, offset,
-):  # fmt: skip
+    columns,
+    rows,
+    P,
+    table,
+    last,
+    gradients,
+    curvatures,
+    n,
+    curvature,
+    betas,
+    means,
+    noise,
+    penalty,
+    gamma,
+    totals,
+    sizes,
+    offset,
+):
     """Sweep over the features of one component after the other; P, table and gradients change."""
     objects, k, m = table.shape[0], table.shape[1], table.shape[2] - 1
     state = np.empty((objects, 2 * m + m * m))
@@ -317,9 +340,22 @@ def sweep_block(
     for s in range(k):
         pack(state, table, s, last[s], gradients, curvatures)
         moved += sweep(
-            columns, rows, P, s, state, n, curvature, betas[s], means[s], noise[s], penalty, gamma,
-            totals[s], sizes[s], offset,
-        )  # fmt: skip
+            columns,
+            rows,
+            P,
+            s,
+            state,
+            n,
+            curvature,
+            betas[s],
+            means[s],
+            noise[s],
+            penalty,
+            gamma,
+            totals[s],
+            sizes[s],
+            offset,
+        )
         unpack(state, table, s, last[s], curvature, gradients, curvatures)
     return moved
 
@@ -360,7 +396,7 @@ def unpack(state, table, s, last, curvature, gradients, curvatures):
 @jit
 def sweep(
     columns, rows, P, s, state, n, curvature, beta, mean, noise, penalty, gamma, totals, sizes, offset
-):  # fmt: skip
+):
     """Descend feature by feature on the objects' quadratics of one component.
 
     `sizes` are the |p| of both sides, this one's from `offset`; `totals` their symmetric polynomials.

@@ -39,9 +39,7 @@ def theta_step(objective: Objective) -> float:
     return moved
 
 
-def descend_on_simplex(
-    parts: NDArray[np.float64], theta: NDArray[np.float64], target: Target
-) -> float:  # fmt: skip
+def descend_on_simplex(parts: NDArray[np.float64], theta: NDArray[np.float64], target: Target) -> float:
     """Take the steps for predictions that are `parts` (rows, orders) times θ, beside others'.
 
     θ and the target's predictions change in place; returns the change of θ.
