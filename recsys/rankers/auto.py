@@ -149,7 +149,12 @@ class Auto(StandardizedSum):
             if spec in models and time.perf_counter() - start > limit:
                 parts[spec] = models[spec]
                 continue
-            with within(f"{spec} on all profiles", len(specs) + 1 + number / len(weights), steps):
+            with within(
+                f"{spec} on all profiles",
+                len(specs) + 1 + number / len(weights),
+                steps,
+                part=1 / len(weights),
+            ):
                 part = attempt(lambda spec=spec: _fitted(spec, data))  # type: ignore[misc]
             if isinstance(part, Dropped):
                 self.dropped_[spec] = f"on all profiles it could not be fitted: {part.reason}"

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
 from recsys._jit import threads_of
@@ -353,28 +354,27 @@ def logistic_fold_in(
     every, target = liked + others, liked @ Y
     products = (Y[:, :, None] * Y[:, None, :]).reshape(len(Y), d * d)
 
-    def likely_at(x: NDArray[np.float64]) -> NDArray[np.float64]:
-        return 1.0 / (1.0 + np.exp(np.clip(-(x @ Y.T + bias), -500.0, 500.0)))
-
-    def gradient(x: NDArray[np.float64], likely: NDArray[np.float64]) -> NDArray[np.float64]:
-        return ridge * x + (every * likely) @ Y - target
+    def loss_at(x: NDArray[np.float64]) -> NDArray[np.float64]:
+        scores = x @ Y.T + bias
+        losses = (every * np.logaddexp(0.0, scores) - liked * scores).sum(axis=1)
+        return np.asarray(losses + ridge / 2 * (x**2).sum(axis=1))
 
     x = np.zeros((len(liked), d))
-    likely = likely_at(x)
+    loss = loss_at(x)
     for _ in range(STEPS):
-        slope = gradient(x, likely)
+        likely = expit(x @ Y.T + bias)
+        slope = ridge * x + (every * likely) @ Y - target
         hessian = ((every * likely * (1.0 - likely)) @ products).reshape(-1, d, d) + ridge * np.eye(d)
         step = -np.linalg.solve(hessian, slope[:, :, None])[:, :, 0]
         if np.abs(step).max(initial=0.0) < ENOUGH:
             return x + step
-        length = np.ones((len(x), 1))
+        expected = (step * slope).sum(axis=1)
+        length = np.ones(len(x))
         for _ in range(HALVINGS):
-            likely = likely_at(x + length * step)
-            # The derivative along the step rises from below 0. Far above 0, the step was too long.
-            ahead = (step * gradient(x + length * step, likely)).sum(axis=1)
-            long = ahead > 0.9 * np.abs((step * slope).sum(axis=1))
+            new = loss_at(x + length[:, None] * step)
+            long = new > loss + 1e-4 * length * expected + 1e-12 * np.abs(loss)
             if not long.any():
                 break
             length[long] /= 2.0
-        x = x + length * step
+        x, loss = x + length[:, None] * step, new
     return x

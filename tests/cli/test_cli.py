@@ -437,12 +437,20 @@ def test_an_address_limit_gives_the_bytes_needed(tmp_path):
         resource.setrlimit(resource.RLIMIT_AS, (6_000_000_000, 6_000_000_000))
 
     out = subprocess.run(
-        command("fit", "--interactions", tmp_path / "r.csv", "--model", "slim", "--out", tmp_path / "m"),
+        command(
+            "fit",
+            "--interactions",
+            tmp_path / "r.csv",
+            "--model",
+            "ease:top_k=60000",
+            "--out",
+            tmp_path / "m",
+        ),
         capture_output=True,
         text=True,
         preexec_fn=limit,
     )
-    assert out.returncode == 2 and "on 60,000 items needs 46.8 GB" in out.stderr, out
+    assert out.returncode == 2 and "EASE on 60,000 items needs 86.4 GB" in out.stderr, out
 
 
 def test_a_misspelt_parameter_is_told_its_nearest_name_the_rankers_or_its_kernels(recsys):

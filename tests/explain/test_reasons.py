@@ -199,9 +199,15 @@ def test_reasons_of_a_list_are_those_of_each_item(name):
     data = load_dataset("sample")
     ranker = make_ranker(name).fit(data.matrix, show_progress=False)
     ids = ranker.recommend(7, data.matrix[7], N=5).ids
-    assert reasons_for_items(ranker, 7, data.matrix[7], ids, 4) == [
-        reasons(ranker, 7, data.matrix[7], int(item), 4) for item in ids
-    ]
+    together = reasons_for_items(ranker, 7, data.matrix[7], ids, 4)
+    for item, found in zip(ids.tolist(), together, strict=True):
+        alone = reasons(ranker, 7, data.matrix[7], item, 4)
+        assert (found.kind, found.unlisted, found.unit) == (alone.kind, alone.unlisted, alone.unit)
+        assert [k for k, _ in found.items] == [k for k, _ in alone.items]
+        shares = [
+            [one.score, one.bias, one.others, *(s for _, s in one.items)] for one in (found, alone)
+        ]
+        assert shares[0] == pytest.approx(shares[1], rel=1e-6, abs=1e-9)
     nothing = data.matrix[7] * 0
     nothing.eliminate_zeros()
     assert [one.kind for one in reasons_for_items(ranker, 7, nothing, ids)] == ["popularity"] * 5

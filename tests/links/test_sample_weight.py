@@ -21,8 +21,9 @@ from tests.neural import TORCH
 from tests.reference import links as reference
 from tests.reference.fm import LOSSES
 
-FEW = dict(n_components=2, max_iter=4, tol=0.0)
-QUICK = [FactorizedBilinear(beta=0.01, **FEW), PairSVM(tol=1e-12)]
+# The default of beta goes by the number of pairs, not by their weights.
+FEW = dict(n_components=2, max_iter=4, tol=0.0, beta=0.01)
+QUICK = [FactorizedBilinear(**FEW), PairSVM(tol=1e-12)]
 SLOWER = [
     LowRankBilinear(**FEW),
     PairNet(degree=3, similarity=True, loss="squared_hinge", **FEW),
@@ -77,7 +78,7 @@ def test_integers_are_repeated_pairs_in_other_models(model, one):
 def test_the_objective_is_that_of_the_definition(loss):
     A, B, pairs, y, _ = drawn(0, False)
     weights = np.random.default_rng(1).exponential(size=60)
-    model = FactorizedBilinear(loss=loss, beta=0.01, **FEW).fit(A, B, pairs, y, weights)
+    model = FactorizedBilinear(loss=loss, **FEW).fit(A, B, pairs, y, weights)
     terms = [(term.left, term.right, term.weights, term.degree) for term in model.terms_]
     scores = reference.predict(terms, model.intercept_, A, B, pairs, False)
     losses = LOSSES[loss](scores, np.where(y, 1.0, -1.0))

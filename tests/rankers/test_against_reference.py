@@ -39,13 +39,10 @@ def test_msdw(alpha, locality, R):
 @SMALL
 @given(liked_matrices())
 @pytest.mark.parametrize("amount, votes", [(1.0, 0.0), (0.6, 0.5)])
-@pytest.mark.parametrize("dense", [0.0, 1.0])
-def test_sharpened_msdw(dense, amount, votes, R):
+def test_sharpened_msdw(amount, votes, R):
     params = {"votes": votes, "locality": 1.2, "alpha": 0.25}
     expected = reference.sharpened(R.toarray(), R.toarray(), amount, **params)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("recsys.rankers._sharpening.DENSE", dense)
-        compare(make_ranker("msdw", sharpening=amount, **params), expected, R, 1e-5)
+    compare(make_ranker("msdw", sharpening=amount, **params), expected, R, 1e-5)
 
 
 @pytest.mark.slow

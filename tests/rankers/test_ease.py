@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.lab.long_tail import long_tail
@@ -83,6 +83,7 @@ def test_top_k_of_all_items_is_the_dense_inverse():
 @settings(max_examples=200, deadline=None)
 @given(liked_matrices(max_users=30, max_items=15), REGULARIZATION, st.integers(1, 20))
 def test_each_item_is_regressed_on_the_items_most_like_it(R, regularization, top_k):
+    assume(top_k < R.shape[1] - 1)  # beyond, `fit` inverts the whole matrix
     expected = reference.weights(R.toarray().astype(np.float64), regularization, top_k)
     found = regressions(R, regularization, top_k)
     assert found.dtype == np.float32 and found.has_sorted_indices

@@ -168,8 +168,8 @@ def test_a_table_of_neighbours_that_does_not_fit_is_refused(monkeypatch):
 def test_looking_one_up_imports_its_module_alone():
     code = (
         "import sys; from recsys import make_ranker; make_ranker('bm25');"
-        "assert 'recsys.rankers.neighbours' in sys.modules;"
-        "assert 'recsys.rankers.slist' not in sys.modules and 'implicit' not in sys.modules"
+        "assert 'recsys.rankers.neighbors' in sys.modules;"
+        "assert 'recsys.rankers.sequences' not in sys.modules and 'implicit' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
