@@ -3,7 +3,7 @@
 Writes drawn interactions to Parquet (items long-tailed), fits `cf-komd` or the rankers that are named from their counts,
 and makes the lists of a folder of users. Columns: wall seconds and the peak of resident memory of each worker in MB.
 
-python -m benchmarks.distributed [--rows 100000000] [--items 10000] [--folder FOLDER] [RANKER …]
+python -m benchmarks.distributed [--rows 100000000] [--items 10000] [--one-process] [RANKER …]
 """
 
 from __future__ import annotations

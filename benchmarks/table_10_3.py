@@ -1,7 +1,6 @@
 """Rerun Table 10.3 of Polato's thesis (AUC on half profiles, 5 folds of users), and Figures 10.7, 10.8.
 
     python -m benchmarks.table_10_3 [--dataset NAME]… [--method NAME]… [--again] [--report]
-    python -m benchmarks.table_10_3 --orders | --ties | --cold | --halves
 
 The thesis reports, for each method, the setting that is best on the test halves, over all folds.
 `best` is that figure. Beside it stands an honest one: in every fold the setting is chosen inside that
@@ -11,9 +10,7 @@ tested in the fold has a part in the choice of its setting (`inner` and `choose`
 
 Every dataset and method has a file results/table_10_3/DATASET-METHOD.json, written anew after each fit:
 an interrupted run goes on where it stopped, and --again starts over. --report writes table_10_3.md,
-figure_10_7.csv and figure_10_8.csv from what is there. What its sentences say is measured apart: --orders writes
-table_10_3_jester_orders.csv, --ties table_10_3_ciaodvd_ties.csv, --cold table_10_3_cold.csv, --halves
-table_10_3_halves.csv.
+figure_10_7.csv and figure_10_8.csv from what is there.
 
 Left out: Netflix (not distributed any more). Bounded, because a fit takes 10 to 30 s on one core: BPR has at
 most 60 passes over the two sets of a million likes.

@@ -53,7 +53,7 @@ def test_the_wheel_works_outside_the_clone_with_a_read_only_cache(tmp_path):
     shown = run(
         command, "evaluate", "--model", "popularity", "--model", "cf-komd", cwd=tmp_path, env=env
     )
-    assert shown.returncode == 0 and "sample: 400 users" in shown.stdout, shown.stderr
+    assert shown.returncode == 0 and "sample: users: 400" in shown.stdout, shown.stderr
     assert run(command, "fit", "--model", "ease", "--out", "m", cwd=tmp_path, env=env).returncode == 0
     out = run(command, "recommend", "--ranker", "m", "--user", "u0001", cwd=tmp_path, env=env)
     assert out.returncode == 0 and "u0001" in out.stdout

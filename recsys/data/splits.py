@@ -157,7 +157,7 @@ def find_protocol(name: str) -> Protocol:
     Examples
     --------
     >>> find_protocol("next-3").description
-    "the last 3 items of each user who has more"
+    'the last 3 items of each user who has more'
     >>> find_protocol("holdout:fraction=0.3").folds
     1
     """

@@ -295,7 +295,7 @@ class PolynomialNetworkRegressor(_Network, Regressor):
     1.0
     >>> y = (1.0 + X[:, 0] - X[:, 1]) ** 3
     >>> model = PolynomialNetworkRegressor(
-    ...     degree=3, n_components=1, lifted=False, fit_lower="augment", beta=1e-5, tol=1e-3
+    ...     degree=3, n_components=1, lifted=False, fit_lower="augment", beta=1e-5, solver="lbfgs"
     ... ).fit(X, y)
     >>> round(model.score(X, y), 2)
     1.0
