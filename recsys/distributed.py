@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -115,14 +115,19 @@ def recommend_all(
     Parameters
     ----------
     model : ModelPackage or path
-        A model that recommends from histories. Workers must be able to read a path.
+        A model that recommends from histories. All workers open a path; a package is sent to them.
     out : path
         A folder that all workers can write.
     """
     from dask import delayed
 
     check_integer("n", n, 1)
-    package = load_package(model) if isinstance(model, str | os.PathLike) else model
+    shared: Any
+    if isinstance(model, ModelPackage):
+        package, shared = model, delayed(model)
+    else:
+        package = load_package(model, mapped=True)
+        shared = delayed(_opened)(str(model), os.stat(model).st_mtime_ns)
     rows = _read(path, user, item, rating, time, partitions)
     ids = package.item_ids
     meta = pd.DataFrame(
@@ -134,7 +139,7 @@ def recommend_all(
         }
     )
     lists = rows.shuffle("user", npartitions=partitions or rows.npartitions).map_partitions(
-        _lists, delayed(package), min_rating, n, filter_liked, meta=meta
+        _lists, shared, min_rating, n, filter_liked, meta=meta
     )
     lists.to_parquet(str(out), write_index=False, overwrite=True)
 
@@ -209,6 +214,12 @@ def _package(ranker: Ranker, ids: Any) -> ModelPackage:
     nobody = sp.csr_matrix((0, len(ids)), dtype=np.float32)
     ids = ids.astype(object)
     return ModelPackage(ranker, np.empty(0, object), ids, ids, nobody)
+
+
+@lru_cache(maxsize=1)
+def _opened(path: str, written: int) -> ModelPackage:
+    """Open a model once in each worker; `written` tells a new file at the same path."""
+    return load_package(path, mapped=True)
 
 
 def _lists(
