@@ -25,7 +25,7 @@ from recsys.utils.validation import clean_matrix
 
 ENTRIES = 1 << 20  # evaluated at a time
 ROW_BYTES = 256_000_000  # of the rows that are kept where others are counted
-ROWS_AT_ONCE = 128
+ROWS_AT_ONCE = 64
 
 
 def item_gram(
@@ -167,13 +167,13 @@ class DenseGram:
         """Return the entries between items and others, themselves by default, as float64."""
         return self.K[np.ix_(items, items if others is None else others)].astype(np.float64)
 
-    def scores(self, rows: sp.csr_matrix) -> NDArray[np.float64]:
-        """Return rows @ K for rows of weights."""
+    def scores(self, rows: sp.csr_matrix, items: Any = slice(None)) -> NDArray[np.float64]:
+        """Return rows @ K[:, items] for rows of weights."""
         out = np.empty(rows.shape)
         for u in range(rows.shape[0]):
             span = slice(rows.indptr[u], rows.indptr[u + 1])
             out[u] = rows.data[span] @ self.K[rows.indices[span]].astype(np.float64)
-        return out
+        return out[:, items]
 
     def similar(self, ids: NDArray[Any]) -> NDArray[Any]:
         """Return rows of the matrix."""
@@ -240,26 +240,15 @@ class SparseGram:
             else out
         )
 
-    def scores(self, rows: sp.csr_matrix) -> NDArray[np.float64]:
-        """Return rows @ K for rows of weights."""
+    def scores(self, rows: sp.csr_matrix, items: Any = slice(None)) -> NDArray[np.float64]:
+        """Return rows @ K[:, items] for rows of weights."""
         users, m = rows.shape
         out = np.zeros((users, m))
         if self.table.size:
             of_class = sp.csr_matrix((np.ones(m), (np.arange(m), self.classes)), (m, len(self.table)))
             out[:] = ((rows @ of_class) @ self.table)[:, self.classes]
-        K = self.values
-        over_rows(
-            users,
-            _add_rows,
-            rows.indptr,
-            rows.indices,
-            rows.data.astype(np.float64),
-            K.indptr,
-            K.indices,
-            K.data,
-            out,
-        )
-        return out
+        _rows_times(rows, self.values, out)
+        return out[:, items]
 
     def similar(self, ids: NDArray[Any]) -> NDArray[Any]:
         """Return rows of the matrix."""
@@ -319,24 +308,26 @@ class CountedGram:
         out = np.empty((len(items), len(others)))
         out[kept] = self.rows[np.ix_(self.place[items[kept]], others)]
         out[np.ix_(~kept, known)] = self.rows[np.ix_(self.place[others[known]], rest)].T
-        out[np.ix_(~kept, ~known)] = self._values((self.XT[rest] @ self.XT[far].T).toarray(), rest, far)
+        counts = _rows_times(self.XT[rest], sp.csr_matrix(self.XT[far].T))
+        out[np.ix_(~kept, ~known)] = self._values(counts, rest, far)
         return out
 
-    def scores(self, rows: sp.csr_matrix) -> NDArray[np.float64]:
-        """Return rows @ K for rows of weights; of many rows under the linear kernel in float32."""
-        users, m = rows.shape
-        out = np.empty((users, m))
+    def scores(self, rows: sp.csr_matrix, items: Any = slice(None)) -> NDArray[np.float64]:
+        """Return rows @ K[:, items] for rows of weights."""
+        ids = np.arange(rows.shape[1])[items]
+        out = np.empty((rows.shape[0], len(ids)))
         if not self.linear:
-            for u in range(users):
-                out[u] = rows[u].data @ self.similar(rows[u].indices)
+            for u in range(len(out)):
+                out[u] = rows[u].data @ self.similar(rows[u].indices)[:, items]
             return out
-        X = self.XT if users == 1 else self.XT.astype(np.float32)
-        cold = self.sizes[self.classes] == 0
-        for first in range(0, users, ROWS_AT_ONCE):
+        XT, cold = self.XT, self.sizes[self.classes[ids]] == 0
+        for first in range(0, len(out), ROWS_AT_ONCE):
             part = rows[first : first + ROWS_AT_ONCE]
-            by_user = (part @ self.XT).T.toarray(order="C").astype(X.dtype)
-            out[first : first + ROWS_AT_ONCE] = (X @ by_user).T
-            out[first : first + ROWS_AT_ONCE, cold] += part[:, cold].toarray()
+            by_user = np.ascontiguousarray(_rows_times(part, XT).T)
+            by_item = np.empty((len(ids), part.shape[0]))
+            over_rows(len(ids), _products, XT.indptr, XT.indices, XT.data, ids, by_user, by_item)
+            by_item[cold] = part[:, ids[cold]].T.toarray()
+            out[first : first + ROWS_AT_ONCE] = by_item.T
         return out
 
     def similar(self, ids: NDArray[Any]) -> NDArray[np.float64]:
@@ -345,9 +336,7 @@ class CountedGram:
         kept, out = self.place[ids] >= 0, np.empty((len(ids), m))
         out[kept] = self.rows[self.place[ids[kept]]]
         rest, X = self.XT[ids[~kept]], self.X
-        counts = np.zeros(rest.shape[:1] + (m,))
-        users = rest.indptr, rest.indices, rest.data.astype(np.float64)
-        over_rows(len(counts), _add_rows, *users, X.indptr, X.indices, X.data, counts)
+        counts = _rows_times(rest, X)
         out[~kept] = self._values(counts, ids[~kept], np.arange(m))
         return out
 
@@ -405,6 +394,14 @@ def _precision(kernel: Kernel, short: NDArray[np.float64] | None) -> Any:
     return np.float64 if short[short > 0].min(initial=1.0) < 1e-15 else np.float32
 
 
+def _rows_times(rows: sp.csr_matrix, X: sp.csr_matrix, out: Any = None) -> NDArray[np.float64]:
+    """Return rows @ X as an array, added to `out` where it is given."""
+    out = np.zeros((rows.shape[0], X.shape[1])) if out is None else out
+    weights = rows.data.astype(np.float64)
+    over_rows(len(out), _add_rows, rows.indptr, rows.indices, weights, X.indptr, X.indices, X.data, out)
+    return out
+
+
 def _inverse_root(x: NDArray[Any]) -> NDArray[np.float64]:
     return np.divide(1.0, np.sqrt(x), out=np.zeros(len(x)), where=x > 0)
 
@@ -457,3 +454,15 @@ def _add_rows(first, stride, indptr, indices, weights, ptr, others, data, out):
             i, w = indices[p], weights[p]
             for k in range(ptr[i], ptr[i + 1]):
                 acc[others[k]] += w * data[k]
+
+
+@jit
+def _products(first, stride, ptr, users, data, items, by_user, out):
+    """Set out to rows `items` of a CSR matrix times a dense matrix."""
+    for k in range(first, len(items), stride):
+        acc = out[k]
+        acc[:] = 0.0
+        for p in range(ptr[items[k]], ptr[items[k] + 1]):
+            weight, row = data[p], by_user[users[p]]
+            for u in range(len(acc)):
+                acc[u] += weight * row[u]

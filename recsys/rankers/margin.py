@@ -562,7 +562,7 @@ def _products(
     """Return Σ_j weights[j]·K[i, others[j]] for some items i."""
     order = np.argsort(others)
     row = sp.csr_matrix((weights[order], others[order], [0, len(others)]), (1, len(gram.row_sums)))
-    return gram.scores(row)[0, items]
+    return gram.scores(row, items)[0]
 
 
 def _on_working_set(

@@ -130,11 +130,14 @@ def test_datetimes_become_seconds(kind):
 
 def test_the_latest_of_a_repeated_pair_is_kept_by_datetime_too():
     data = Interactions.from_ids(
-        ["a", "a"], ["x", "x"], [1, 5], np.array(["2021-01-01", "2020-01-01"], "datetime64[D]")
+        ["a"] * 3,
+        ["x"] * 3,
+        [5, 1, 3],
+        np.array(["2020-01-01", "2021-01-01", "2019-01-01"], "datetime64[D]"),
     )
     assert (
         data.rating.tolist() == [1.0]
-        and "repeated pairs merged, the latest row kept: 1" in data.notes[0]
+        and "repeated pairs merged, the latest row kept: 2" in data.notes[0]
     )
 
 
