@@ -1,9 +1,9 @@
 """10⁸ interactions by `recsys.distributed` on a local cluster of two workers, beside one process.
 
 Writes drawn interactions to Parquet (items long-tailed), fits `cf-komd` or the rankers that are named from their counts,
-and makes the lists of a folder of users. Columns: wall seconds and the peak of resident memory of each worker in MB.
+and makes the lists of the first users. Columns: wall seconds and the peak of resident memory of each worker in MB.
 
-python -m benchmarks.distributed [--rows 100000000] [--items 10000] [--one-process] [RANKER …]
+python -m benchmarks.distributed [--rows 100000000] [--items 10000] [--lists 100000] [--one-process] [RANKER …]
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ FILE_ROWS = 4_000_000
 MEAN_LENGTH = 80
 
 
-def write(folder: Path, rows: int, items: int) -> None:
-    """Write the interactions, users in no order."""
+def write(folder: Path, some: Path, rows: int, items: int, lists: int) -> None:
+    """Write the interactions, users in no order; to `some` those of the first users."""
     rng = np.random.default_rng(0)
     users = rows // MEAN_LENGTH
     for k, first in enumerate(range(0, rows, FILE_ROWS)):
         n = min(FILE_ROWS, rows - first)
         frame = pd.DataFrame({"user": rng.integers(0, users, n), "item": items * rng.random(n) ** 2.5})
         frame.astype(np.int32).to_parquet(folder / f"{k:03d}.parquet")
+        frame[frame["user"] < lists].astype(np.int32).to_parquet(some / f"{k:03d}.parquet")
 
 
 def peak_mb() -> float:
@@ -60,6 +61,7 @@ def main() -> None:
     parser.add_argument("rankers", nargs="*", default=["cf-komd"])
     parser.add_argument("--rows", type=int, default=100_000_000)
     parser.add_argument("--items", type=int, default=10_000)
+    parser.add_argument("--lists", type=int, default=100_000, help="users whose lists are made")
     parser.add_argument("--one-process", action="store_true")
     asked = parser.parse_args()
     columns = ("what", "rows", "items", "seconds", "peak_mb_of_each_process")
@@ -70,9 +72,11 @@ def main() -> None:
         append_csv("distributed", columns, [row])
 
     with tempfile.TemporaryDirectory() as place:
-        folder, model, lists = (Path(place) / name for name in ("likes", "model.recsys", "lists"))
+        names = ("likes", "some", "model.recsys", "lists")
+        folder, some, model, lists = (Path(place) / name for name in names)
         folder.mkdir()
-        write(folder, asked.rows, asked.items)
+        some.mkdir()
+        write(folder, some, asked.rows, asked.items, asked.lists)
         for name in asked.rankers:
             with (
                 dask.config.set({"temporary-directory": place}),
@@ -84,9 +88,13 @@ def main() -> None:
                 memory = [peak_mb(), *client.run(peak_mb).values()]
                 done(f"{name}, fit, two workers", time.perf_counter() - started, memory)
                 started = time.perf_counter()
-                recommend_all(model, folder, lists)
+                recommend_all(model, some, lists)
                 memory = [peak_mb(), *client.run(peak_mb).values()]
-                done(f"{name}, all lists, two workers", time.perf_counter() - started, memory)
+                done(
+                    f"{name}, lists of {asked.lists} users, two workers",
+                    time.perf_counter() - started,
+                    memory,
+                )
             if asked.one_process:
                 context = multiprocessing.get_context("spawn")
                 answers = context.Queue()
