@@ -13,8 +13,8 @@ import typer
 
 from recsys.cli import terminal
 from recsys.cli.options import DataDir
-from recsys.data import PROTOCOLS, Interactions, read_features
-from recsys.data.reading import read
+from recsys.data import PROTOCOLS, Interactions
+from recsys.data.reading import described, read
 from recsys.datasets import load_dataset
 from recsys.errors import InputError
 from recsys.utils.progress import bar, listening
@@ -91,6 +91,9 @@ class DataOptions:
     item_id: Annotated[str | None, typer.Option("--item-id", help="Its id column.")] = None
     users: Annotated[Path | None, typer.Option("--users", help="Table of user features.")] = None
     user_id: Annotated[str | None, typer.Option("--user-id", help="Its id column.")] = None
+    cold_items: Annotated[
+        bool, typer.Option("--cold-items", help="Take in items and users that only their table has.")
+    ] = False
     data_dir: DataDir = None
 
     def load(self, quiet: bool = False, test: Path | None = None) -> Interactions:
@@ -105,12 +108,7 @@ class DataOptions:
             data = self._interactions()
         if test is not None:
             data = data.with_test(test, min_rating=self.min_rating)
-        if self.items is not None:
-            like = None if data.columns is None else data.columns.item
-            data = data.with_features(items=read_features(self.items, self.item_id, "item", like))
-        if self.users is not None:
-            like = None if data.columns is None else data.columns.user
-            data = data.with_features(users=read_features(self.users, self.user_id, "user", like))
+        data = described(data, self.items, self.users, self.cold_items, self.item_id, self.user_id)
         if not quiet:
             for note in data.notes:
                 terminal.say(f"note: {data.name}: {note}")

@@ -148,6 +148,7 @@ class Columns:
     decimal: str | None = None  # "." or ","; None where nothing told
     day_first: bool | None = None  # how dates such as 01/02/2020 were read
     duplicates: str | None = None  # what became of repeated pairs: "sum", "count" or "last"
+    cold_items: bool = False  # whether items and users that only their table has were taken in
 
 
 def plain_name(name: object) -> str:

@@ -415,8 +415,8 @@ class Interactions:
                 notes.append(f"{what}s without interactions, taken from the {what} table: {len(only):,}")
             elif len(only):
                 notes.append(
-                    f"{what}s that only the {what} table has, left out: {len(only):,} (cold_items=True "
-                    "takes them in)"
+                    f"{what}s that only the {what} table has, left out: {len(only):,} (cold_items=True or "
+                    "--cold-items takes them in)"
                 )
             if what == "item" and (title := title_column(table.columns.tolist())) not in (None, "title"):
                 notes.append(f"{str(title)[:40]} of the item table is read as the titles of the items")
@@ -600,10 +600,16 @@ def _renumbered(
     return fresh, ids[known]
 
 
+def _used(index: NDArray[Any], ids: NDArray[np.object_]) -> tuple[NDArray[Any], NDArray[np.object_]]:
+    """Return ids that have a pair in the order they had."""
+    used = np.bincount(index, minlength=len(ids)) > 0
+    return (np.cumsum(used) - 1)[index], ids[used]
+
+
 def subset(data: Interactions, keep: NDArray[np.bool_], note: str = "") -> Interactions:
     """Return some of the pairs with the ids that remain."""
     (u, user_ids), (i, item_ids) = (
-        _renumbered(index[keep], ids)
+        _used(index[keep], ids)
         for index, ids in ((data.users, data.user_ids), (data.items, data.item_ids))
     )
     columns = {name: getattr(data, name) for name in COLUMNS}

@@ -344,26 +344,44 @@ def _early(time: NDArray[np.float64] | None) -> list[str]:
 # ---- features of items and users
 
 
-def described(data: Interactions, items: Any, users: Any, cold_items: bool = False) -> Interactions:
+def described(
+    data: Interactions,
+    items: Any,
+    users: Any,
+    cold_items: bool = False,
+    item_id: str | None = None,
+    user_id: str | None = None,
+) -> Interactions:
     """Return the interactions with what is known of items and users."""
     columns = data.columns or Columns()
     features: dict[str, pd.DataFrame] = {}
     if items is not None:
-        features["items"] = features_table(items, "item", columns.item, data.item_ids)
+        features["items"] = features_table(items, "item", columns.item, data.item_ids, item_id)
     if users is not None:
-        features["users"] = features_table(users, "user", columns.user, data.user_ids)
-    return data.with_features(cold_items=cold_items, **features) if features else data
+        features["users"] = features_table(users, "user", columns.user, data.user_ids, user_id)
+    if not features:
+        return data
+    data = data.with_features(cold_items=cold_items, **features)
+    if data.columns is not None:
+        data = replace(data, columns=replace(data.columns, cold_items=cold_items))
+    if users is not None and len(np.unique(data.users)) == data.n_users:
+        note = "no model reads the user table, as every user has interactions"
+        data = replace(data, notes=(*data.notes, note))
+    return data
 
 
-def features_table(table: Any, what: str, id_column: str, ids: NDArray[np.object_]) -> pd.DataFrame:
+def features_table(
+    table: Any, what: str, id_column: str, ids: NDArray[np.object_], id_col: str | None = None
+) -> pd.DataFrame:
     """Return the features of items or users indexed by id, one at least among `ids`."""
     if (
         isinstance(table, pd.DataFrame)
+        and id_col is None
         and _indexed(table)
         and not _usual(table.columns, what, id_column)
     ):
         table = table.rename_axis(index="id").reset_index()
-    found = read_features(table, None, what, id_column)
+    found = read_features(table, id_col, what, id_column)
     if len(ids) and isinstance(ids[0], int):  # integers in one table and text in the other are the same
         by_text = {str(one): one for one in ids}
         found.index = pd.Index([by_text.get(str(one), one) for one in found.index], dtype=object)

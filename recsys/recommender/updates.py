@@ -55,8 +55,8 @@ def merged(data: Interactions, new: Interactions, columns: Columns) -> Interacti
     if columns.min_rating is not None and new.rating is None:
         raise InputError(f"{new.name}: give each new row a rating, in the column {columns.rating!r}")
     known = [data] if data.excluded is None else [data, data.excluded]
-    user_ids, users = _index([*(one.user_ids for one in reversed(known)), new.user_ids], "user")
-    item_ids, items = _index([*(one.item_ids for one in reversed(known)), new.item_ids], "item")
+    user_ids, users = _index(_id_order(known, new, "user"), "user")
+    item_ids, items = _index(_id_order(known, new, "item"), "item")
     new_liked = np.ones(len(new.users), dtype=bool)
     if new.rating is not None:
         least = columns.min_rating
@@ -91,6 +91,18 @@ def merged(data: Interactions, new: Interactions, columns: Columns) -> Interacti
     )
 
 
+def _id_order(known: list[Interactions], new: Interactions, what: str) -> list[NDArray[np.object_]]:
+    """Return ids in the order of a fit on all rows: those without interactions stand last."""
+    every = getattr(known[-1], f"{what}_ids")
+    used = {
+        str(name)
+        for one in known
+        for name in getattr(one, f"{what}_ids")[np.unique(getattr(one, f"{what}s"))]
+    }
+    first = np.array([name for name in every if str(name) in used], dtype=object)
+    return [first, getattr(new, f"{what}_ids"), getattr(known[0], f"{what}_ids")]
+
+
 def _index(parts: list[NDArray[np.object_]], what: str) -> tuple[NDArray[np.object_], dict[str, int]]:
     """Return all ids, those of the first part first, and their places by text."""
     index: dict[str, int] = {}
@@ -121,8 +133,8 @@ def _of_pairs(
     """Return interactions of the pairs to keep, the others excluded; an id goes whose pairs all go."""
     if not keep.any():
         raise InputError("no interactions are left")
-    user_ids, users_kept = _remaining(users, keep, data.user_ids)
-    item_ids, items_kept = _remaining(items, keep, data.item_ids)
+    user_ids, users_kept = _remaining(users, keep, data, "user")
+    item_ids, items_kept = _remaining(items, keep, data, "item")
     excluded = None
     if not keep.all():
         excluded = Interactions(
@@ -149,13 +161,19 @@ def _of_pairs(
 
 
 def _remaining(
-    index: Any, keep: NDArray[np.bool_], ids: NDArray[np.object_]
+    index: Any, keep: NDArray[np.bool_], data: Interactions, what: str
 ) -> tuple[NDArray[np.object_], NDArray[np.int32]]:
-    stay = np.ones(len(ids), dtype=bool)
-    stay[index[~keep]] = False
-    stay[index[keep]] = True
-    places = np.cumsum(stay) - 1
-    return ids[stay], places[index[keep]].astype(np.int32)
+    """Return the ids with a pair that is kept, then those without interactions, and the kept indices."""
+    ids, table = getattr(data, f"{what}_ids"), getattr(data, f"{what}_features")
+    cold = np.ones(len(ids), dtype=bool)
+    cold[index] = False
+    if table is not None and data.columns is not None and data.columns.cold_items:
+        cold |= table.reindex(ids).notna().any(axis=1).to_numpy()
+    cold[index[keep]] = False
+    order = np.concatenate([np.unique(index[keep]), np.flatnonzero(cold)])
+    places = np.zeros(len(ids), dtype=np.int32)
+    places[order] = np.arange(len(order))
+    return ids[order], places[index[keep]]
 
 
 def _reindexed(table: pd.DataFrame | None, ids: NDArray[np.object_]) -> pd.DataFrame | None:

@@ -53,7 +53,7 @@ MODEL = "fm:factors=2,iterations=3"
 
 
 def test_fit_gives_a_ranker_the_features_of_both_sides(recsys, files):
-    code, _, err = recsys("fit", "--model", MODEL, *files, "--out", "with", "--quiet")
+    code, _, err = recsys("fit", "--model", MODEL, *files, "--cold-items", "--out", "with", "--quiet")
     assert code == 0, err
     code, _, err = recsys("fit", "--model", MODEL, *files[:2], "--out", "without", "--quiet")
     assert code == 0, err
@@ -99,6 +99,18 @@ def test_what_evaluate_tells_depends_on_the_features(recsys, files):
     assert figures[0] != figures[1]
 
 
+def test_items_and_users_that_only_their_table_has_are_taken_in(recsys, files):
+    code, _, err = recsys("fit", "--model", MODEL, *files, "--out", "without")
+    assert code == 0 and "left out: 1 (cold_items=True or --cold-items takes them in)" in err
+    assert "no model reads the user table" in err
+    code, _, err = recsys("fit", "--model", MODEL, *files, "--out", "with", "--cold-items")
+    assert code == 0 and "no model reads" not in err
+    new = ("--user", f"u{USERS}", "-n", 2)
+    assert recsys("recommend", "--ranker", "without", *new)[0] == 2
+    code, out, _ = recsys("recommend", "--ranker", "with", *new)
+    assert code == 0 and f"u{USERS}" in out
+
+
 @pytest.mark.parametrize("command", ["fit", "tune", "evaluate"])
 def test_every_data_option_is_offered_by_each_command(recsys, command):
     code, out, _ = recsys(command, "--help")
@@ -115,7 +127,10 @@ def test_the_options_stand_in_the_signature():
     seen = []
     names = list(inspect.signature(command).parameters)
     assert names[0] == "out" and names[-1] == "quiet" and "user_id" in names and "data" not in names
-    given = {name: None for name in names if name not in ("out", "quiet")} | {"dataset": "sample"}
+    given = {name: None for name in names if name not in ("out", "quiet")} | {
+        "dataset": "sample",
+        "cold_items": False,
+    }
     command(out="x", quiet=True, **given)
     assert seen == [("x", DataOptions(dataset="sample"), True)]
 

@@ -77,9 +77,7 @@ def test_every_kind_of_table_is_read_alike(kind, tmp_path):
     assert features["genre"].fillna("").tolist() == ["a|b", "b", ""]
     assert features["code"].tolist() == ["02139", "10001", "00501"]
     assert "rows without a rating, left out: 1" in data.notes
-    assert (
-        "items that only the item table has, left out: 1 (cold_items=True takes them in)" in data.notes
-    )
+    assert any("items that only the item table has, left out: 1" in note for note in data.notes)
     cold = Interactions.from_frame(likes, items=films, cold_items=True)
     assert cold.item_ids.tolist() == ["x", "y", "z", "w"] and cold.item_features.loc["w", "made"] == 2001
 
