@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from app.parts.text import natural, searchable
 from recsys import Interactions
-from recsys.datasets.base import DATASETS
+from recsys.datasets.fetch import DATASETS
 from recsys.explain import Attributes, item_attributes
 
 MOST_VALUES = 60  # of a column that is offered as a filter

@@ -38,7 +38,7 @@ from benchmarks.lab.common import finished, write_csv
 from benchmarks.lab.sparse_fm_synthetic import so_many_epochs
 from recsys import FitError
 from recsys.datasets import load_dataset
-from recsys.datasets.movielens import ML100K_GENRES
+from recsys.datasets.public import ML100K_GENRES
 from recsys.fm import FactorizationMachineRegressor
 
 PRINTED = {  # method: (3a, its interactions), (3b, its interactions)

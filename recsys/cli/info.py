@@ -13,7 +13,7 @@ from recsys.cli.options import DataDir
 def datasets(data_dir: DataDir = None) -> None:
     """List the named datasets."""
     from recsys.datasets import list_datasets
-    from recsys.datasets.base import DATASETS
+    from recsys.datasets.fetch import DATASETS
 
     rows = []
     for name in list_datasets():

@@ -415,8 +415,8 @@ class Interactions:
                 notes.append(f"{what}s without interactions, taken from the {what} table: {len(only):,}")
             elif len(only):
                 notes.append(
-                    f"{what}s that only the {what} table has, left out: {len(only):,} (cold_items=True or "
-                    "--cold-items takes them in)"
+                    f"{what}s that only the {what} table has, left out: {len(only):,} "
+                    "(cold_items=True or --cold-items takes them in)"
                 )
             if what == "item" and (title := title_column(table.columns.tolist())) not in (None, "title"):
                 notes.append(f"{str(title)[:40]} of the item table is read as the titles of the items")

@@ -1,7 +1,7 @@
 """The named datasets: interactions, categorical tables and graphs."""
 
-from recsys.datasets.base import list_datasets, load_dataset
 from recsys.datasets.categorical import list_tables, load_table
+from recsys.datasets.fetch import list_datasets, load_dataset
 from recsys.datasets.graphs import list_graphs, load_graph
 from recsys.datasets.linked_tables import graph_of, read_graph
 

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.data.encoding import encode_table
-from recsys.datasets.base import load_dataset
+from recsys.datasets.fetch import load_dataset
 from recsys.errors import InputError
 from recsys.registry import Registry
 from recsys.utils.validation import check_choice

@@ -7,27 +7,26 @@ its SHA-256 and renamed.
 
 from __future__ import annotations
 
-import logging
 import os
 import re
+import shutil
 import zipfile
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import platformdirs
 
 from recsys.data.interactions import Interactions
 from recsys.errors import DatasetError, InputError
 from recsys.registry import Registry, did_you_mean
-from recsys.utils.atomic import STRETCH, replacing
-from recsys.utils.files import BOMB_BYTES, BOMB_RATIO, MAX_BYTES
+from recsys.utils.atomic import replacing
+from recsys.utils.files import check_growth
 
 Reader = Callable[[Path], Interactions]
-CONNECTS, READS = 3.0, 30.0  # seconds that a source may take to answer, and between its bytes
+PATIENCE = 3.0, 30.0  # seconds until a source answers, and between its bytes
 DATASETS: Registry[Dataset] = Registry("dataset", package="recsys.datasets")
 
 
@@ -41,8 +40,8 @@ class Dataset:
     files: tuple[tuple[str, ...], ...]  # alternatives: all files of one must be there
     read: Reader
     archive: str = ""  # file name of the official one, which is recognised too
-    urls: tuple[str, ...] = ()  # sources of the archive, tried in turn
-    sha256: str = ""  # of the archive; without one nothing is downloaded
+    url: str = ""  # of the archive
+    sha256: str = ""  # of the archive
     licence: str = ""
     embedded: Callable[[], Path] | None = None  # the folder of one that comes with the package
 
@@ -51,7 +50,7 @@ class Dataset:
         found = _locate(self, data_dir)
         if found is not None:
             return str(found)
-        return "on first use, downloaded" if self.urls and self.sha256 else f"needs {self.place}"
+        return "on first use, downloaded" if self.url else f"needs {self.place}"
 
     @property
     def place(self) -> str:
@@ -95,12 +94,6 @@ def load_dataset(name: str, data_dir: str | Path | None = None) -> Interactions:
         One of `list_datasets()`.
     data_dir : path, optional
         Folder to look in first.
-
-    Raises
-    ------
-    DatasetError
-        If it is unknown, absent and cannot be fetched, or damaged. The message says where
-        to put which file.
     """
     if (
         not isinstance(name, str)
@@ -149,7 +142,7 @@ def _find(dataset: Dataset, data_dir: str | Path | None) -> Path:
     found = _locate(dataset, data_dir)
     if found is not None:
         return _unpack(dataset, found) if found.is_file() else found
-    if not dataset.urls or not dataset.sha256:
+    if not dataset.url:
         raise DatasetError(f"{dataset.name} has no public download: put {dataset.place}")
     return _download(dataset, f"put {dataset.place}")
 
@@ -157,60 +150,28 @@ def _find(dataset: Dataset, data_dir: str | Path | None) -> Path:
 def _download(dataset: Dataset, place: str) -> Path:
     import pooch
 
-    folder = cache_folder() / dataset.folders[0]
-    failures = []
-    away: set[str | None] = set()  # hosts that cannot be reached: another scheme will not help
-    logger = pooch.get_logger()
-
-    def begun(response: Any, *_: Any, **__: Any) -> None:
-        if response.status_code == 200:  # and not where it is redirected to
-            logger.warning("Downloading %s from %s", dataset.name, response.url)
-
-    for url in dataset.urls:
-        host = urlsplit(url).hostname
-        if host in away:
-            continue
-        level = logger.level
-        logger.setLevel(logging.WARNING)  # it would tell of a download before there is a connection
-        try:
-            archive = pooch.retrieve(
-                url,
-                known_hash=f"sha256:{dataset.sha256}",
-                fname=dataset.archive,
-                path=folder,
-                downloader=pooch.HTTPDownloader(
-                    progressbar=False, timeout=(CONNECTS, READS), hooks={"response": begun}
-                ),
-            )
-            return _unpack(dataset, Path(archive))
-        except ValueError:
-            failures.append("a source gave a file with a wrong checksum, which was removed")
-        except OSError as error:
-            failures.append(type(error).__name__)
-            if _unreachable(error):
-                away.add(host)
-        finally:
-            logger.setLevel(level)
-    raise DatasetError(
-        f"{dataset.name} is not on disk and could not be downloaded ("
-        f"{'; '.join(dict.fromkeys(failures))}): {place}, or use the dataset "
-        "sample, which is part of the package"
-    )
-
-
-def _unreachable(error: OSError) -> bool:
-    """Return whether a source has no address, or nothing answers there."""
-    from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
-
-    why = getattr(error.args[0], "reason", None) if error.args else None
-    return isinstance(why, (NewConnectionError, ConnectTimeoutError))
+    try:
+        archive = pooch.retrieve(
+            dataset.url,
+            known_hash=f"sha256:{dataset.sha256}",
+            fname=dataset.archive,
+            path=cache_folder() / dataset.folders[0],
+            downloader=pooch.HTTPDownloader(progressbar=False, timeout=PATIENCE),
+        )
+    except (ValueError, OSError) as error:
+        wrong = "its checksum is wrong and it was removed"
+        why = wrong if isinstance(error, ValueError) else type(error).__name__
+        raise DatasetError(
+            f"{dataset.name} is not on disk and could not be downloaded ({why}): {place}, or use the "
+            "dataset sample, which is part of the package"
+        ) from None
+    return _unpack(dataset, Path(archive))
 
 
 def _unpack(dataset: Dataset, archive: Path) -> Path:
     """Take the files that the dataset needs out of a zip, by exact name, one by one."""
-    target = (
-        archive.parent if os.access(archive.parent, os.W_OK) else cache_folder() / dataset.folders[0]
-    )
+    writable = os.access(archive.parent, os.W_OK)
+    target = archive.parent if writable else cache_folder() / dataset.folders[0]
     target.mkdir(parents=True, exist_ok=True)
     try:
         with zipfile.ZipFile(archive) as packed:
@@ -220,16 +181,11 @@ def _unpack(dataset: Dataset, archive: Path) -> Path:
                 raise DatasetError(f"{archive} does not hold {' and '.join(dataset.files[0])}")
             for file in wanted:
                 info = packed.getinfo(members[Path(file).name])
-                bomb = info.file_size > max(BOMB_BYTES, BOMB_RATIO * info.compress_size)
-                if bomb or info.file_size > MAX_BYTES:
-                    raise DatasetError(f"{archive}: {file} unpacks to {info.file_size:,} bytes; refused")
+                check_growth(archive, info.compress_size, info.file_size)
                 with packed.open(info) as stream, replacing(target / file) as out:
-                    while stretch := stream.read(STRETCH):
-                        out.write(stretch)
-    except DatasetError:
-        raise
-    except InputError as error:  # where it is unpacked to
-        raise DatasetError(str(error)) from None
+                    shutil.copyfileobj(stream, out)
+    except InputError as error:
+        raise error if isinstance(error, DatasetError) else DatasetError(str(error)) from None
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError) as error:
         raise DatasetError(f"{archive} is a damaged zip archive: {error}") from None
     return target
