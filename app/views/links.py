@@ -10,19 +10,14 @@ import streamlit as st
 
 from app import charts, state
 from app.catalog import Catalog
-from app.choices import ask, scoped
+from app.choices import ask
 from app.jobs import result
 from app.parts.text import count, escaped
 from recsys import InputError
-from recsys.datasets import load_graph
-from recsys.datasets.graphs import found_graph
-from recsys.datasets.linked_tables import graph_of
+from recsys.datasets import graph_of
 from recsys.links import compare_links, fit_on_all_links, link_reasons, strongest_links
 
 PAGE = "links"
-DATASET = "users and items"
-GRAPHS = {"cora": "Cora: papers that cite", "nips": "NIPS: authors who wrote together"}
-# Predictors by plain names; on a graph of one kind of objects the third compares their features.
 MODELS = {
     "Bilinear model": "bilinear:n_components=10,max_iter=20",
     "Factorization machine": "fm:n_components=10,max_iter=20",
@@ -40,24 +35,9 @@ def page() -> None:
         "Predictors learn from some links and from the features of both ends. They are measured on "
         "links that they have not seen."
     )
-    options = [DATASET, *(name for name in GRAPHS if found_graph(name) is not None)]
-    source = ask(
-        st.segmented_control,
-        "Graph",
-        options,
-        key="graph",
-        default=DATASET,
-        format_func=lambda name: GRAPHS.get(name, name),
-        required=True,
-    )
-    key: tuple[Any, ...]
-    if source == DATASET:
-        catalog = state.choose_catalog(PAGE)
-        key = ("links", catalog.key)
-        graph = result(PAGE, ("graph", *key), lambda: drawn(catalog), "Reading features")
-    else:
-        key = ("links", source)
-        graph = result(PAGE, ("graph", *key), lambda: load_graph(source).weighted(), f"Reading {source}")
+    catalog = state.choose_catalog(PAGE)
+    key: tuple[Any, ...] = ("links", catalog.key)
+    graph = result(PAGE, ("graph", *key), lambda: drawn(catalog), "Reading features")
     names = ask(
         st.multiselect,
         "Predictors",
@@ -103,7 +83,7 @@ def page() -> None:
     )
     chart = charts.intervals(frame, "AUC of each predictor", "AUC, 95% interval")
     st.altair_chart(chart, width="stretch")
-    strongest(graph, key, MODELS[str(best["name"])], source)
+    strongest(graph, key, MODELS[str(best["name"])])
 
 
 def drawn(catalog: Catalog) -> Any:
@@ -111,7 +91,7 @@ def drawn(catalog: Catalog) -> Any:
     return graph_of(catalog.draw(USERS, ITEMS)).weighted()
 
 
-def strongest(graph: Any, key: tuple[Any, ...], spec: str, source: str) -> None:
+def strongest(graph: Any, key: tuple[Any, ...], spec: str) -> None:
     """Show the strongest links of one object that are not known, and what makes one of them."""
     st.subheader("Predicted links", anchor=False)
     ids = [str(one) for one in graph.left.ids]
@@ -120,7 +100,7 @@ def strongest(graph: Any, key: tuple[Any, ...], spec: str, source: str) -> None:
         st.selectbox,
         graph.left.noun.capitalize(),
         ids,
-        key=scoped("object", source),
+        key="object",
         format_func=lambda one: f"{labels[one]} [{one}]" if labels[one] != one else one,
         filter_mode="contains",
     )
@@ -137,8 +117,6 @@ def strongest(graph: Any, key: tuple[Any, ...], spec: str, source: str) -> None:
     with right:
         to = st.selectbox("Explain the link to", range(len(names)), format_func=names.__getitem__)
         ends = (index, int(links.objects[to]))
-        if graph.B is None:
-            ends = (min(ends), max(ends))  # as pairs of objects of one kind are learned from
         why = link_reasons(model, graph.A, graph.B, *ends, LISTED)
         left_names, right_names = graph.left.features, graph.right.features
         if why.kind == "exact":

@@ -18,7 +18,8 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC
 
-from recsys.datasets.categorical import OneHot, list_tables, load_table
+from benchmarks.lab.boolean_tables import list_tables, load_table
+from recsys.datasets.categorical import OneHot
 from recsys.kernels import make_kernel
 
 RESULTS = Path(__file__).parent.parent / "results"

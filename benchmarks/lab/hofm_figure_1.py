@@ -37,8 +37,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 
 from benchmarks.lab.common import RESULTS, append_csv, figure, read_csv, run, write_csv, write_png
+from benchmarks.lab.graphs import load_graph
 from recsys import FitError
-from recsys.datasets.graphs import load_graph
 from recsys.fm import FactorizationMachineRegressor
 from recsys.links import split_pairs
 

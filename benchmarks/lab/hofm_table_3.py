@@ -41,7 +41,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import normalize
 
 from benchmarks.lab.common import RESULTS, append_csv, read_csv
-from recsys.datasets.graphs import load_graph
+from benchmarks.lab.graphs import load_graph
 from recsys.fm import AllSubsetsRegressor, PolynomialNetworkRegressor
 from recsys.links import LinkSplit, LowRankBilinear, PairFactorizationMachine, split_pairs
 from recsys.multilinear.arrays import Compressed

@@ -35,8 +35,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 
 from benchmarks.lab.common import append_csv, finished, read_csv, write_csv
+from benchmarks.lab.graphs import load_graph
 from recsys.datasets import load_dataset
-from recsys.datasets.graphs import Graph, load_graph
+from recsys.datasets.graphs import Graph
 from recsys.links import (
     HONFM,
     ConcatDNN,

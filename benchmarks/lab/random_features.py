@@ -20,8 +20,8 @@ from sklearn.datasets import load_svmlight_file
 from sklearn.preprocessing import normalize
 
 from benchmarks.lab.common import RESULTS, run, write_csv
+from benchmarks.lab.graphs import load_graph
 from recsys.datasets import load_dataset
-from recsys.datasets.graphs import load_graph
 from recsys.random_features import (
     RandomKernelMap,
     SignedCirculantMap,

@@ -2,16 +2,13 @@
 
 from recsys.datasets.categorical import list_tables, load_table
 from recsys.datasets.fetch import list_datasets, load_dataset
-from recsys.datasets.graphs import list_graphs, load_graph
-from recsys.datasets.linked_tables import graph_of, read_graph
+from recsys.datasets.graphs import graph_of, read_graph
 
 __all__ = [
     "graph_of",
     "list_datasets",
-    "list_graphs",
     "list_tables",
     "load_dataset",
-    "load_graph",
     "load_table",
     "read_graph",
 ]

@@ -1,11 +1,9 @@
-"""Graphs with features: NIPS co-authorship, the Cora citations, MovieLens 100K's 49 + 29 features."""
+"""Graphs: objects with features, and links between them; from tables, or of users and what they like."""
 
 from __future__ import annotations
 
-import gzip
-import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,15 +12,17 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.data.encoding import encode_table
-from recsys.datasets.fetch import load_dataset
+from recsys.data.columns import ITEM_NAMES, USER_NAMES, usual
+from recsys.data.encoding import Features, encode_column, ranges, side_by_side
+from recsys.data.interactions import Interactions
+from recsys.data.reading import read_features
+from recsys.data.tables import Table, read_table
 from recsys.errors import InputError
-from recsys.registry import Registry
 from recsys.utils.validation import check_choice
 
-AGES = [0, 18, 25, 35, 45, 50, 56, 200]
-FOLDERS = {"movielens": "ml-100k"}  # of graphs whose files have another name's
 WEIGHTINGS = ("none", "unit", "tf-idf")  # of objects' features
+LABELS = ("title", "name", "label")  # columns that name an object, in lower case
+MOST_SHOWN = 3  # columns named in a note
 
 
 class Objects(NamedTuple):
@@ -94,132 +94,255 @@ def _weighted(X: sp.csr_matrix, how: str) -> sp.csr_matrix:
     return sp.csr_matrix(TfidfTransformer().fit_transform(X) if how == "tf-idf" else normalize(X))
 
 
-GRAPHS: Registry[Callable[[Path], Graph]] = Registry("graph", package="recsys.datasets")
+class Described(NamedTuple):
+    """Objects with their features, and which columns say nothing of others."""
+
+    X: sp.csr_matrix
+    objects: Objects
+    dropped: tuple[str, ...]
+    by_id: bool
 
 
-def list_graphs() -> list[str]:
-    """Return the names that `load_graph` takes."""
-    return GRAPHS.names()
-
-
-def found_graph(name: str, folder: str | Path | None = None) -> Path | None:
-    """Return the folder of a graph's files, None where there is none: nothing is read."""
-    root = folder or os.environ.get("RECSYS_DATA")
-    place = None if not root else Path(root) / FOLDERS.get(name, name)
-    return place if place is not None and place.is_dir() else None
-
-
-def load_graph(name: str, folder: str | Path | None = None) -> Graph:
-    """Read a graph from a local folder.
+def read_graph(
+    pairs: str | Path | Table,
+    left: str | Path | Table | None = None,
+    right: str | Path | Table | None = None,
+    *,
+    left_id: str | None = None,
+    right_id: str | None = None,
+    left_col: str | None = None,
+    right_col: str | None = None,
+    one_kind: bool | None = None,
+) -> Graph:
+    """Read a graph from tables of objects and of pairs.
 
     Parameters
     ----------
-    name : str
-        One of `list_graphs()`.
-        NIPS: authors of volumes 0–12 by the counts of their papers' words, linked if they wrote a paper
-        together. Cora: papers by their words, linked by a citation. MovieLens 100K: users by age (7
-        bins), gender, occupation and the zip code's first character, movies by the decade nearest to the
-        year in their title (ten values, one of them for no year) and genres, linked by a rating of 5:
-        the 49 and 29 features of Blondel et al. (2016), Table 2.
-    folder : path, optional
-        The data folder, which holds `nips/`, `cora/` or MovieLens 100K; $RECSYS_DATA when not given.
+    pairs : path or Table
+        Of two columns of ids, a row a link. Repeated pairs are one link, and so are both directions
+        where there is one kind of objects; pairs of an object with itself are dropped.
+    left, right : path or Table, optional
+        The objects of the first and the second column with their features (see `encode_objects`).
+        Without `right` both ends are objects of the left table; without `left` too, all objects of the
+        pairs, and nothing is known of them but their ids.
+    left_id, right_id : str, optional
+        The id column of these tables: a usual name, or else the first column, when not given.
+    left_col, right_col : str, optional
+        The columns of the pairs: usual names, or those that hold most of the objects' ids, when not
+        given.
+    one_kind : bool, optional
+        Without tables of objects: whether both columns are of one kind. By default they are, unless they
+        are called user and item, if half the ids of the shorter one are in the other.
 
     Raises
     ------
     InputError
-        For another name, or files that are not there.
+        If a table cannot be read, an id is unknown, or there is no link.
     """
-    read = GRAPHS.get(name)
-    folder = folder or os.environ.get("RECSYS_DATA")
-    if not folder:
-        raise InputError(f"graph {name!r} needs a folder of data: give it, or set RECSYS_DATA")
-    try:
-        return read(Path(folder))
-    except FileNotFoundError as error:
-        raise InputError(f"graph {name!r} needs {error.filename}") from error
+    table = _table_of(pairs, "pairs")
+    if len(table.names) < 2:
+        raise InputError(f"{table.name}: a table of pairs needs two columns; found: {table.names[0]}")
+    described: list[Described | None] = [
+        None if given is None else _objects_of(_table_of(given, "objects"), column)
+        for given, column in ((left, left_id), (right, right_id))
+    ]
+    named = _pair_columns(table, described, left_col, right_col)
+    first, second = (table.texts(name) for name in named)
+    if left is None and right is None:
+        one = _alike(named, first, second) if one_kind is None else one_kind
+        if one:
+            described[0] = _by_id("object", np.concatenate([first, second]))
+        else:
+            described = [_by_id(_noun(0, named), first), _by_id(_noun(1, named), second)]
+    elif left is None:
+        described[0] = _by_id(_noun(0, named), first)
+    here, there = described[0], described[1]
+    assert here is not None
+    other = here if there is None else there
+    what = ("left object", "right object") if there is not None else ("object", "object")
+    ends = np.column_stack(
+        [
+            Interactions.lookup(what[0], here.objects.ids, list(first)),
+            Interactions.lookup(what[1], other.objects.ids, list(second)),
+        ]
+    )
+    return _graph(ends, here, there)
 
 
-@GRAPHS.add("nips")
-def _nips(folder: Path) -> Graph:
-    lines = (folder / "nips" / "nips.authors").read_text(encoding="latin-1").splitlines()
-    authors = [[int(cell) for cell in line.split()] for line in lines]
-    people = (folder / "nips" / "nips.authors.key").read_text(encoding="latin-1").splitlines()
-    count = len(people)
-    rows, columns, values = [], [], []
-    with gzip.open(folder / "nips" / "nips.corpus.gz", "rt", encoding="ascii") as file:
-        for paper, line in enumerate(file):
-            for cell in line.split()[1:]:
-                word, times = cell.split(":")
-                rows.append(paper)
-                columns.append(int(word))
-                values.append(float(times))
-    vocabulary = (folder / "nips" / "nips.vocab").read_text(encoding="latin-1").splitlines()
-    words = [line.split(" = ")[0] for line in vocabulary]
-    papers = sp.csr_matrix((values, (rows, columns)), shape=(len(authors), len(words)))
-    wrote = [(a, paper) for paper, names in enumerate(authors) for a in set(names)]
-    by = np.array(wrote)
-    incidence = sp.csr_matrix((np.ones(len(by)), (by[:, 0], by[:, 1])), shape=(count, len(authors)))
-    together = sp.triu(incidence @ incidence.T, 1).tocoo()
-    links = np.column_stack([together.row, together.col]).astype(np.int64)
-    named = Objects.of("author", [line.strip() for line in people], words)
+def graph_of(data: Interactions, ids: bool = False) -> Graph:
+    """Return the graph of users and the items they like, with the features there are of both.
+
+    Parameters
+    ----------
+    data : Interactions
+        Every pair is a link.
+    ids : bool
+        Whether each object's id is a feature, too: what it is like beyond what is told of it. Of a kind
+        without features it is the only one.
+
+    Examples
+    --------
+    >>> from recsys.data import Interactions
+    >>> found = graph_of(Interactions.from_ids(["ada", "bob", "ada"], ["tea", "tea", "milk"]))
+    >>> found.A.shape, found.links.tolist(), found.right.features
+    ((2, 2), [[0, 0], [1, 0], [0, 1]], ('item=tea', 'item=milk'))
+    """
+    sides = [
+        _described("user", data.user_ids, data.user_features, ids),
+        _described("item", data.item_ids, data.item_features, ids),
+    ]
+    links = np.column_stack([data.users, data.items]).astype(np.int64)
+    return _graph(links, sides[0], sides[1])
+
+
+def encode_objects(table: pd.DataFrame) -> tuple[Features, tuple[str, ...]]:
+    """Return the features of a table of objects, a row each, and the columns that are left out.
+
+    Numbers are kept where they lie between −1 and 1 or at least half of them are 0 (truth values,
+    counts, vectors); others are cut at quantiles, and named by what lies between these. Text gives one
+    feature a value, of which a cell may hold several between `|`. Left out are titles, and columns of
+    text whose values each occur once.
+
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"title": ["A", "B"], "words": ["net|gene", "net"], "x": [0.5, 0]})
+    >>> found, dropped = encode_objects(table)
+    >>> found.names, dropped
+    (('words=gene', 'words=net', 'x'), ('title',))
+    """
+    parts: list[Features] = []
+    dropped: list[str] = []
+    for position, name in enumerate(map(str, table.columns)):
+        column = table.iloc[:, position]
+        if name.lower() in LABELS:
+            dropped.append(name)
+            continue
+        numbers = pd.to_numeric(column, errors="coerce")
+        filled = numbers.dropna().to_numpy(np.float64)
+        numeric = len(filled) == int(column.notna().sum())
+        small = bool(np.abs(filled).max(initial=0.0) <= 1)
+        kept = numeric and (small or 2 * int((filled == 0).sum()) >= len(filled))
+        found = encode_column(name, column, numbers="keep" if kept else "quantiles")
+        often = np.diff(found.X.tocsc().indptr).max(initial=0)
+        if not kept and not numeric and often <= 1:
+            dropped.append(name)
+            continue
+        cut = numeric and not kept
+        parts.append(found._replace(values=tuple(_buckets(found.X, numbers))) if cut else found)
+    return side_by_side(parts, len(table)), tuple(dropped)
+
+
+def _buckets(X: sp.csr_matrix, numbers: pd.Series) -> list[str]:
+    """Return each bucket of a column of numbers as its lowest and its highest: "20–29"."""
+    values = numbers.to_numpy(np.float64)
+    return ranges([values[bucket.indices] for bucket in X.tocsc().T])
+
+
+def _table_of(given: str | Path | Table, what: str) -> Table:
+    return given if isinstance(given, Table) else read_table(given)
+
+
+def _objects_of(table: Table, column: str | None) -> Described:
+    frame = read_features(table, column or _id_column(table), "object")
+    found = _described("object", frame.index.to_numpy(dtype=object), frame, False)
+    if found.by_id and len(table.names) == 1:
+        raise InputError(f"{table.name} has no feature beside the ids")
+    return found
+
+
+def _id_column(table: Table) -> str:
+    return usual(table.names, (*ITEM_NAMES, *USER_NAMES, "id")) or table.names[0]
+
+
+def _described(noun: str, ids: NDArray[np.object_], table: pd.DataFrame | None, own: bool) -> Described:
+    texts = [str(one) for one in ids]
+    if table is None:
+        return _by_id(noun, np.array(texts, dtype=object))
+    found, dropped = encode_objects(table)
+    label = next((c for c in table.columns if str(c).lower() in LABELS), None)
+    labels = None if label is None else [str(cell) for cell in table[label]]
+    if found.X.shape[1] == 0:
+        return _by_id(noun, np.array(texts, dtype=object), labels)._replace(dropped=dropped)
+    X, names = found.X, found.names
+    if own:
+        X = sp.csr_matrix(sp.hstack([X, sp.eye(len(texts))], format="csr"))
+        names = (*names, *(f"{noun}={one}" for one in texts))
+    return Described(X, Objects.of(noun, texts, names, labels), dropped, False)
+
+
+def _noun(side: int, named: tuple[str, str]) -> str:
+    known = (("user", USER_NAMES), ("item", ITEM_NAMES))[side]
+    return known[0] if named[side] in known[1] else ("left object", "right object")[side]
+
+
+def _by_id(noun: str, ids: NDArray[np.object_], labels: Sequence[str] | None = None) -> Described:
+    texts = list(dict.fromkeys(ids))
+    named = Objects.of(noun, texts, [f"{noun}={one}" for one in texts], labels)
+    return Described(sp.csr_matrix(sp.eye(len(texts))), named, (), True)
+
+
+def _graph(ends: NDArray[np.int64], here: Described, there: Described | None) -> Graph:
+    notes = []
+    for one in (here, *((there,) if there is not None else ())):
+        left_out = [name for name in one.dropped if name.lower() not in LABELS]
+        if left_out:
+            shown = ", ".join(left_out[:MOST_SHOWN]) + (", …" if len(left_out) > MOST_SHOWN else "")
+            notes.append(f"Left out, as no value occurs twice: {shown}")
+    if there is None:
+        own = ends[:, 0] == ends[:, 1]
+        if own.any():
+            notes.append(f"pairs of an object with itself, left out: {int(own.sum()):,}")
+        ends = np.sort(ends[~own], axis=1)
+    codes = ends[:, 0] * max(here.X.shape[0], 1 if there is None else there.X.shape[0]) + ends[:, 1]
+    _, first = np.unique(codes, return_index=True)
+    links = ends[np.sort(first)]
+    if len(links) < len(ends):
+        notes.append(f"repeated pairs, counted once: {len(ends) - len(links):,}")
+    if len(links) == 0:
+        raise InputError("there is no link between two objects")
+    other = here if there is None else there
     return Graph(
-        sp.csr_matrix(incidence @ papers),
-        None,
-        links,
-        named,
-        named,
-        "tf-idf",
-        (
-            "An author's words are those of the papers that make the links: two who wrote a paper "
-            "together share its words, and the metric values flatter every predictor",
-        ),
+        here.X,
+        None if there is None else there.X,
+        links.astype(np.int64),
+        here.objects,
+        other.objects,
+        notes=tuple(notes),
+        by_id=here.by_id or other.by_id,
     )
 
 
-@GRAPHS.add("cora")
-def _cora(folder: Path) -> Graph:
-    lines = (folder / "cora" / "cora.features.txt").read_text(encoding="ascii").splitlines()
-    words = [[int(cell) for cell in line.split()] for line in lines]
-    indptr = np.cumsum([0, *map(len, words)])
-    indices = np.concatenate([np.array(row, dtype=np.int64) for row in words])
-    A = sp.csr_matrix((np.ones(len(indices)), indices, indptr), shape=(len(words), 1433))
-    pairs = np.loadtxt(folder / "cora" / "cora.edges.txt", dtype=np.int64)
-    named = Objects.of(
-        "paper", [f"paper {k}" for k in range(len(words))], [f"word {k}" for k in range(A.shape[1])]
-    )
-    links = np.unique(np.sort(pairs, axis=1), axis=0)
-    notes = ("The files have numbers for the papers and their words, no names",)
-    return Graph(A, None, links, named, named, "tf-idf", notes)
+def _pair_columns(
+    table: Table, described: list[Described | None], left_col: str | None, right_col: str | None
+) -> tuple[str, str]:
+    """Return the two columns of ids: given ones, usual ones, those that hold most of the ids."""
+    found = [left_col or usual(table.names, USER_NAMES), right_col or usual(table.names, ITEM_NAMES)]
+    known = [None if one is None else set(one.objects.ids) for one in described]
+    if known[1] is None and known[0] is not None:
+        known[1] = known[0]
+    if not (found[0] and found[1]):
+        found = [left_col, right_col]
+    for side in (1, 0) if known[0] is None and known[1] is not None else (0, 1):
+        if found[side] is None:
+            taken = tuple(name for name in found if name is not None)
+            ids = known[side]
+            if ids is None:
+                found[side] = next(name for name in table.names if name not in taken)
+            else:
+                found[side] = _best_column(table, ids, taken)[0]
+    assert found[0] is not None and found[1] is not None
+    return found[0], found[1]
 
 
-def _near_decade(year: float) -> str:
-    """Return the years that round to the same decade, as a feature is called: 1985 to 1994 are 1990."""
-    if np.isnan(year):
-        return "unknown"
-    start = int(year + 5) // 10 * 10 - 5
-    return f"{start}–{start + 9}"
+def _best_column(table: Table, ids: set[str], taken: tuple[str, ...]) -> tuple[str, float]:
+    """Return the first column that holds the largest share of ids, and that share."""
+    free = [name for name in table.names if name not in taken]
+    shares = [float(np.mean([one in ids for one in table.texts(name)])) for name in free]
+    at = int(np.argmax(shares))
+    return free[at], shares[at]
 
 
-@GRAPHS.add("movielens")
-def _movielens(folder: Path) -> Graph:
-    data = load_dataset("movielens", folder)
-    people, movies = data.user_features, data.item_features
-    if people is None or movies is None:
-        raise InputError("graph 'movielens' needs the official u.user and u.item")
-    ages = pd.cut(people["age"].astype(float), AGES, labels=False, right=False)
-    zips = people["zip"].astype(str).str[0]
-    known = {"age": ages, "gender": people["gender"], "occupation": people["occupation"], "zip": zips}
-    found = encode_table(pd.DataFrame(known), numbers="values", separator=None)
-    years = pd.to_numeric(movies["year"], errors="coerce")
-    about = pd.DataFrame({"year": years.map(_near_decade), "genres": movies["genres"].to_numpy()})
-    other = encode_table(about)
-    good = np.asarray(data.rating) >= 5
-    return Graph(
-        found.X,
-        other.X,
-        np.column_stack([data.users, data.items])[good].astype(np.int64),
-        Objects.of("user", [str(one) for one in data.user_ids], found.names),
-        Objects.of(
-            "movie", [str(one) for one in data.item_ids], other.names, [str(t) for t in data.titles]
-        ),
-    )
+def _alike(named: tuple[str, str], first: NDArray[np.object_], second: NDArray[np.object_]) -> bool:
+    if named[0] in USER_NAMES and named[1] in ITEM_NAMES:
+        return False
+    one, two = set(first), set(second)
+    return 2 * len(one & two) >= min(len(one), len(two))

@@ -5,9 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.lab.boolean_tables import list_tables, load_table
 from benchmarks.lab.common import artificial_dnf
 from recsys import DatasetError, InputError
-from recsys.datasets.categorical import list_tables, load_table, read_categorical
+from recsys.datasets import categorical
+from recsys.datasets.categorical import read_categorical
 
 FOLDER = Path(os.environ.get("RECSYS_DATA", "/nowhere")) / "categorical"
 SHAPES = {  # Table 3.1; spect has a feature less, two tables' classes are grouped otherwise
@@ -61,7 +63,7 @@ def test_monks_equal_the_official_files():
     if not FOLDER.is_dir():
         pytest.skip("the real tables are not here")
     for number in (1, 2, 3):
-        table = load_table(f"monks-{number}")
+        table = load_table(f"monks-{number}", FOLDER)
         ours = {tuple(np.flatnonzero(x)): y for x, y in zip(table.X, table.y, strict=True)}
         for line in (FOLDER / f"monks-{number}.test").read_text().split("\n"):
             if not line.strip():
@@ -77,7 +79,7 @@ def test_tic_tac_toe_equals_the_official_file():
     if not FOLDER.is_dir():
         pytest.skip("the real tables are not here")
     ours, theirs = (
-        load_table("tic-tac-toe"),
+        load_table("tic-tac-toe", FOLDER),
         read_categorical(FOLDER / "tic-tac-toe.arff", positive="positive"),
     )
     assert theirs.X.shape == ours.X.shape
@@ -134,8 +136,8 @@ def test_bad_arff_names_the_line(tmp_path, text, message):
 
 
 def test_unknown_and_absent_tables():
-    with pytest.raises(DatasetError, match="did you mean 'spect'"):
-        load_table("spec")
+    with pytest.raises(DatasetError, match="did you mean 'monks-1'"):
+        categorical.load_table("monks1")
     with pytest.raises(DatasetError, match="put kr-vs-kp.arff there"):
         load_table("kr-vs-kp", "/nowhere")
 
@@ -180,10 +182,3 @@ def test_artificial_tables_follow_their_formula():
     assert set(table.X.sum(axis=1)) == {10}
     again = artificial_dnf(3, 3, rows=200, seed=1)
     np.testing.assert_array_equal(again[0].X, table.X)
-
-
-def test_every_table_that_is_not_generated_names_its_file():
-    from recsys.datasets.categorical import TABLES
-
-    for name in TABLES:
-        assert bool(TABLES.get(name).files) != TABLES.get(name).generated

@@ -8,11 +8,10 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.lab.graphs import load_graph
 from recsys import FitError, InputError
-from recsys.data.tables import read_table
 from recsys.datasets import load_dataset
-from recsys.datasets.graphs import Graph, Objects, found_graph, load_graph
-from recsys.datasets.linked_tables import encode_objects, graph_of, read_graph, tell_tables_apart
+from recsys.datasets.graphs import Graph, Objects, encode_objects, graph_of, read_graph
 from recsys.links import (
     LinkPredictor,
     LowRankBilinear,
@@ -334,7 +333,10 @@ def test_a_graph_is_read_from_tables(tmp_path):
     assert graph.left.ids.tolist() == ["n1", "n2", "n3"]
     assert graph.left.labels.tolist() == ["First", "Second", "Third"]
     assert graph.A.toarray().tolist() == [[1, 1, 1], [0, 1, 0.5], [1, 0, 0]]
-    assert graph.notes == ("1 pair of an object with itself left out", "1 repeated pair counted once")
+    assert graph.notes == (
+        "pairs of an object with itself, left out: 1",
+        "repeated pairs, counted once: 1",
+    )
     np.testing.assert_allclose(np.linalg.norm(graph.weighted().A.toarray(), axis=1), 1)
     assert graph.weighted("none").A is graph.A
     with pytest.raises(InputError, match="weighting"):
@@ -367,25 +369,10 @@ def test_columns_of_pairs_are_found_by_what_they_hold(tmp_path):
     assert graph.links.tolist() == [[1, 0], [0, 1], [0, 0]] and graph.sizes == (2, 2)
     assert read_graph(pairs, None, films, left_col="person").left.ids.tolist() == ["p2", "p1"]
     assert read_graph(pairs, films, people).links.tolist() == [[0, 1], [1, 0], [0, 0]]
-    for order in itertools.permutations([pairs, people, films]):
-        found = tell_tables_apart(order)
-        assert found[0].name == str(pairs) and {one.name for one in found[1:]} == {
-            str(people),
-            str(films),
-        }
-        assert read_graph(*found).sizes == (2, 2)
-    alone, *none = tell_tables_apart([pairs])
-    assert alone.name == str(pairs) and none == [None, None]
 
 
 def test_tables_that_make_no_graph(tmp_path):
     nodes, edges, other = write(tmp_path, nodes=NODES, edges="from,to\nn1,n2\n", other="a,b\n1,2\n")
-    found = tell_tables_apart([nodes, edges])
-    assert (found[0].name, found[1].name, found[2]) == (str(edges), str(nodes), None)
-    with pytest.raises(InputError, match="no table has pairs of the others' ids"):
-        tell_tables_apart([nodes, other])
-    with pytest.raises(InputError, match="one to three tables"):
-        tell_tables_apart([nodes] * 4)
     with pytest.raises(InputError, match="unknown object id"):
         read_graph(other, nodes)
     (self,) = write(tmp_path, self="from,to\nn1,n1\n")
@@ -399,19 +386,6 @@ def test_tables_that_make_no_graph(tmp_path):
     (twice,) = write(tmp_path, twice="id,x\nn1,a\nn2,a\nn1,b\n")
     with pytest.raises(InputError, match=r"twice.csv, row 3: object id 'n1' occurs twice"):
         read_graph(edges, twice)
-
-
-def test_a_table_is_read_once(tmp_path, monkeypatch):
-    nodes, edges = write(tmp_path, nodes=NODES, edges="from,to\nn1,n2\n")
-    read = []
-
-    def counting(path, **more):
-        read.append(path)
-        return read_table(path, **more)
-
-    monkeypatch.setattr("recsys.datasets.linked_tables.read_table", counting)
-    assert len(read_graph(*tell_tables_apart([nodes, edges])).links) == 1
-    assert sorted(read) == sorted([nodes, edges])
 
 
 def test_which_columns_describe_objects():
@@ -475,16 +449,3 @@ def test_movielens_has_the_features_of_the_papers_table(data_dir):
         "267": "unknown",
     }.items():
         assert f"year={decade}" in names[of[item].indices]
-
-
-def test_a_graph_needs_a_folder(monkeypatch, tmp_path):
-    monkeypatch.delenv("RECSYS_DATA", raising=False)
-    with pytest.raises(InputError, match="set RECSYS_DATA"):
-        load_graph("nips")
-    assert found_graph("nips") is None
-    monkeypatch.setenv("RECSYS_DATA", str(tmp_path))
-    assert found_graph("nips") is None
-    (tmp_path / "ml-100k").mkdir()
-    assert found_graph("movielens") == found_graph("movielens", tmp_path) == tmp_path / "ml-100k"
-    with pytest.raises(InputError, match=r"graph 'nips' needs .*nips\.authors"):
-        load_graph("nips")

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.preprocessing import normalize
 
+from benchmarks.lab.graphs import load_graph
 from recsys import FitError, InputError, ModelFileError
-from recsys.datasets.graphs import load_graph
 from recsys.links import (
     HONFM,
     ConcatDNN,
