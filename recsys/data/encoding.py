@@ -45,7 +45,7 @@ def encode_table(
 
     A row is a user, an item or what else is described; a missing cell gives no feature. What becomes of
     columns of `numbers`: "keep", one feature, the number, 0 where it is missing; "quantiles", one
-    feature a bucket of those with more than `buckets` values; "decades", one feature a decade, of years;
+    feature a bucket of those with more than `buckets` values, named by its ends; "decades", one feature a decade, of years;
     "values", one feature a value, as for text. A cell of text has several values between `separator`s.
     Columns whose lower-case name is in `skip` are left out.
 
@@ -109,7 +109,8 @@ def encode_column(
         edges = np.unique(np.nanquantile(values, np.linspace(0, 1, buckets + 1)[1:-1]))
         codes = np.searchsorted(edges, values, side="right")
         cells = [[str(c)] if k else [] for c, k in zip(codes, parsed.notna(), strict=True)]
-        return _features(name, *_indicators(cells))
+        X, found = _indicators(cells)
+        return _features(name, X, ranges([values[codes == int(code)] for code in found]))
     text = column.where(column.notna(), "").astype(str)
     if separator is None:
         return _features(name, *_indicators([[cell] if cell else [] for cell in text]))

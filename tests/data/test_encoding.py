@@ -113,7 +113,7 @@ def test_two_columns_of_one_name_and_none_at_all():
 
 def test_truth_values_in_one_bucket_are_one_feature():
     found = encode_column("flag", pd.Series([True, False]), buckets=1)
-    assert found.names == ("flag=0",) and found.X.sum() == 2
+    assert found.names == ("flag=0–1",) and found.X.sum() == 2
 
 
 def test_ranges_write_whole_numbers_out():

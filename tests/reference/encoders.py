@@ -4,6 +4,8 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
+from recsys.data.encoding import ranges
+
 SEPARATOR = MANY = "|"
 MOST_VALUES = 40
 
@@ -32,10 +34,14 @@ def table(frame: pd.DataFrame, buckets: int = 0) -> tuple[sp.csr_matrix, list[st
 def column(name: str, column: pd.Series, buckets: int) -> tuple[sp.csr_matrix, list[str]]:
     numbers = pd.to_numeric(column, errors="coerce")
     numeric = numbers.notna().sum() == column.notna().sum() and numbers.nunique() > buckets
+    ends: dict[str, list[float]] = {}
     if numeric:
         edges = np.unique(np.nanquantile(numbers, np.linspace(0, 1, buckets + 1)[1:-1]))
         code = np.searchsorted(edges, numbers.to_numpy(np.float64), side="right")
         sets = [[] if np.isnan(v) else [f"{c}"] for v, c in zip(numbers, code, strict=True)]
+        for number, cell in zip(numbers, sets, strict=True):
+            for c in cell:
+                ends.setdefault(c, []).append(number)
     else:
         text = column.where(column.notna(), "").astype(str)
         sets = [[part.strip() for part in cell.split(SEPARATOR) if part.strip()] for cell in text]
@@ -44,7 +50,8 @@ def column(name: str, column: pd.Series, buckets: int) -> tuple[sp.csr_matrix, l
     indptr = np.cumsum([0, *(len(set(cell)) for cell in sets)])
     indices = [at[value] for cell in sets for value in sorted(set(cell))]
     rows = sp.csr_matrix((np.ones(len(indices)), indices, indptr), (len(sets), len(values)))
-    return rows, [f"{name}={value}" for value in values]
+    spans = ranges([np.array(ends[value]) for value in values]) if numeric else values
+    return rows, [f"{name}={value}" for value in spans]
 
 
 def attributes(name: str, column: pd.Series) -> dict[str, np.ndarray]:
