@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.data.columns import ITEM_NAMES, USER_NAMES, usual
-from recsys.data.encoding import Features, encode_column, ranges, side_by_side
+from recsys.data.encoding import Features, encode_column, side_by_side
 from recsys.data.interactions import Interactions
 from recsys.data.reading import read_features
 from recsys.data.tables import Table, read_table
@@ -226,15 +226,8 @@ def encode_objects(table: pd.DataFrame) -> tuple[Features, tuple[str, ...]]:
         if not kept and not numeric and often <= 1:
             dropped.append(name)
             continue
-        cut = numeric and not kept
-        parts.append(found._replace(values=tuple(_buckets(found.X, numbers))) if cut else found)
+        parts.append(found)
     return side_by_side(parts, len(table)), tuple(dropped)
-
-
-def _buckets(X: sp.csr_matrix, numbers: pd.Series) -> list[str]:
-    """Return each bucket of a column of numbers as its lowest and its highest: "20–29"."""
-    values = numbers.to_numpy(np.float64)
-    return ranges([values[bucket.indices] for bucket in X.tocsc().T])
 
 
 def _table_of(given: str | Path | Table, what: str) -> Table:
