@@ -46,8 +46,8 @@ def encode_table(
     A row is a user, an item or what else is described; a missing cell gives no feature. What becomes of
     columns of `numbers`: "keep", one feature, the number, 0 where it is missing; "quantiles", one
     feature a bucket of those with more than `buckets` values, named by its ends; "decades", one feature
-    a decade, of years; "values", one feature a value, as for text. A cell of text has several values between `separator`s.
-    Columns whose lower-case name is in `skip` are left out.
+    a decade, of years; "values", one feature a value, as for text. A cell of text has several values
+    between `separator`s. Columns whose lower-case name is in `skip` are left out.
 
     >>> import pandas as pd
     >>> from recsys.data.encoding import encode_table
