@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from benchmarks.folds import as_committed, load
-from benchmarks.lab.common import RESULTS, append_csv, read_csv, write_csv
+from benchmarks.lab.common import append_csv, read_csv, write_csv
 from recsys import InputError, evaluate, list_rankers
 from recsys.evaluation.significance import compare
 from recsys.tuning import tunable, tune
@@ -124,7 +124,6 @@ def main() -> None:
     parser.add_argument("settings", nargs="*", metavar="dataset/protocol")
     parser.add_argument("--alone", action="store_true")
     arguments = parser.parse_args()
-    RESULTS.mkdir(exist_ok=True)
     for setting in arguments.settings or SETTINGS:
         measure(setting, arguments.alone)
 

@@ -13,7 +13,7 @@ import time
 import numpy as np
 from sklearn.linear_model import Ridge
 
-from benchmarks.lab.common import write_csv
+from benchmarks.lab.common import arguments, write_csv
 from recsys.datasets import load_dataset
 from recsys.fm import FactorizationMachineRegressor, PairEncoder
 
@@ -86,4 +86,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    arguments()
     main()

@@ -294,7 +294,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def main() -> None:
     """Measure what the committed table does not have yet."""
-    from benchmarks.lab.common import RESULTS, append_csv, read_csv
+    from benchmarks.lab.common import append_csv, finished
     from recsys import load_dataset
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks.libraries", description=__doc__)
@@ -302,8 +302,7 @@ def main() -> None:
         "--others", default=sys.executable, help="Python that has LensKit, RecTools and Surprise"
     )
     others = parser.parse_args().others
-    there = read_csv("libraries") if (RESULTS / "libraries.csv").exists() else []
-    done = {(row["setting"], row["library"], row["model"]) for row in there}
+    done = finished("libraries", "setting", "library", "model")
     for dataset, protocol in SETTINGS:
         data, setting = load_dataset(dataset), f"{dataset}/{protocol}"
         for library, name in MODELS:

@@ -26,6 +26,8 @@ TOPICS = 20
 
 
 class Size(NamedTuple):
+    """Of a table."""
+
     users: int
     items: int
     pairs: int

@@ -14,7 +14,6 @@ import gzip
 import json
 import os
 import resource
-import sys
 import time
 from itertools import pairwise, product
 from pathlib import Path
@@ -24,7 +23,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from benchmarks.lab.common import append_csv, finished
+from benchmarks.lab.common import append_csv, arguments, finished
 from recsys import evaluate
 from recsys.data import Interactions
 from recsys.data.side_information import time_matrix
@@ -89,8 +88,8 @@ class ValidationKept:
 
 def main() -> None:
     """Measure what is not in the CSV."""
-    done = {tuple(row[:2]) for row in finished("next_item")}
-    for name in sys.argv[1:] or SETS:
+    done = finished("next_item", "set", "model")
+    for name in arguments(SETS):
         for model in MODELS:
             if (name, model) in done:
                 continue

@@ -13,11 +13,11 @@ is chosen by that.
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import os
 import platform
 import resource
-import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -27,7 +27,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks.folds import load
-from benchmarks.lab.common import finished, write_csv
+from benchmarks.lab.common import append_csv, finished, read_csv, write_csv
 from recsys import evaluate, make_ranker
 from recsys.data import split
 from recsys.rankers.blend import Blend
@@ -192,9 +192,9 @@ class Hidden:
 
 def choose(name: str) -> str:
     """Return the parts with their weights, found on the training half alone; they are kept in a table."""
-    kept = [row for row in finished("public_splits_chosen") if row[0] == name and row[-1] == searched()]
-    if kept:
-        return str(kept[-1][1])
+    for row in read_csv("public_splits_chosen"):
+        if (row["set"], row["search"]) == (name, searched()):
+            return row["model"]
     started = time.perf_counter()
     fold = next(split(load(name), "published"))
     hidden = Hidden(fold.train)
@@ -206,7 +206,7 @@ def choose(name: str) -> str:
         + "+".join(f"{weights[k]:g}" for k in parts)
     )
     row = (name, text, *hidden.figures(weights), time.perf_counter() - started, searched())
-    write_csv("public_splits_chosen", CHOSEN, [*finished("public_splits_chosen"), row])
+    append_csv("public_splits_chosen", CHOSEN, [row])
     return text
 
 
@@ -243,20 +243,18 @@ def tested(name: str, model: str) -> tuple[float, ...]:
 
 def measure(name: str, model: str) -> None:
     """Add a model's row to the table."""
-    rows = finished("public_splits")
-    if (name, model) in {(row[0], row[1]) for row in rows}:
+    if (name, model) in finished("public_splits", "set", "model"):
         return
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         got = pool.submit(tested, name, model).result()
-    rows.append((name, model, *got, hardware()))
-    write_csv("public_splits", FIGURES, rows)
+    append_csv("public_splits", FIGURES, [(name, model, *got, hardware())])
 
 
 def show() -> None:
     """Write and print our rows among the printed ones, by recall."""
     rows = [
         (row[0], row[1], float(row[2]), float(row[3]), float(row[7]), float(row[8]), f"here, {row[9]}")
-        for row in finished("public_splits")
+        for row in (list(row.values()) for row in read_csv("public_splits"))
     ]
     for name, printed in PRINTED.items():
         rows += [
@@ -271,9 +269,12 @@ def show() -> None:
 
 
 if __name__ == "__main__":
-    asked = [one for one in sys.argv[1:] if not one.startswith("-")] or SETS
-    for name in asked:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("sets", nargs="*", default=SETS)
+    parser.add_argument("--alone", action="store_true")
+    asked = parser.parse_args()
+    for name in asked.sets:
         measure(name, choose(name))
-        for model in (*PARTS, *LITERATURE) if "--alone" in sys.argv else ():
+        for model in (*PARTS, *LITERATURE) if asked.alone else ():
             measure(name, model)
     show()

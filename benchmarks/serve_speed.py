@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.lab.common import write_csv
+from benchmarks.lab.common import arguments, write_csv
 from recsys import make_ranker
 from recsys.datasets import load_dataset
 from recsys.rankers import fit_package
@@ -135,6 +135,7 @@ def processor_seconds(process: subprocess.Popen) -> float:
 
 def main() -> None:
     """Measure and write."""
+    models = arguments(usual=("cf-komd", "auto"))
     data = load_dataset("movielens-1m")
     rng = np.random.default_rng(0)
     users = [post({"user": str(u)}) for u in rng.choice(data.user_ids, 2000)]
@@ -149,7 +150,7 @@ def main() -> None:
     }
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        for name in sys.argv[1:] or ("cf-komd", "auto"):
+        for name in models:
             path = Path(folder) / name
             fit_package(make_ranker(name), data, show_progress=False).save(path)
             service = ["-c", "from recsys.cli import run; run()", "serve", "--ranker", str(path)]

@@ -1,6 +1,6 @@
 """Rerun Table 10.3 of Polato's thesis (AUC on half profiles, 5 folds of users), and Figures 10.7, 10.8.
 
-    python -m benchmarks.table_10_3 [--dataset NAME]… [--method NAME]… [--again] [--report]
+    python -m benchmarks.table_10_3 [--dataset NAME]… [--method NAME]… [--report]
 
 The thesis reports, for each method, the setting that is best on the test halves, over all folds.
 `best` is that figure. Beside it stands an honest one: in every fold the setting is chosen inside that
@@ -8,9 +8,8 @@ fold's training data, which is divided once more by the same protocol, so that n
 tested in the fold has a part in the choice of its setting (`inner` and `choose`). What is tested in
 *other* folds is training data of this one, as in any nested cross-validation.
 
-Every dataset and method has a file results/table_10_3/DATASET-METHOD.json, written anew after each fit:
-an interrupted run goes on where it stopped, and --again starts over. --report writes table_10_3.md,
-figure_10_7.csv and figure_10_8.csv from what is there.
+Every fit is a row of results/table_10_3.csv. --report writes table_10_3.md, figure_10_7.csv and figure_10_8.csv from
+what is there.
 
 Left out: Netflix (not distributed any more). Bounded, because a fit takes 10 to 30 s on one core: BPR has at
 most 60 passes over the two sets of a million likes.
@@ -19,10 +18,7 @@ most 60 passes over the two sets of a million likes.
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import time
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +27,7 @@ import numpy as np
 
 from benchmarks.bpr import UniformBPR
 from benchmarks.folds import as_committed
-from benchmarks.lab.common import write_csv
+from benchmarks.lab.common import append_csv, finished, read_csv, write_csv
 from recsys import make_ranker
 from recsys.data import Fold, Interactions, split
 from recsys.datasets import load_dataset
@@ -39,7 +35,7 @@ from recsys.evaluation import metrics as M
 from recsys.utils.spec import parse_spec
 
 RESULTS = Path(__file__).parent / "results"
-CELLS = RESULTS / "table_10_3"
+COLUMNS = ("dataset", "protocol", "method", "part", "fold", "setting", "auc", "ndcg@10")
 DEGREES = (2, 5, 10, 20, 50, 100, 200, 300, 500)
 # How items nobody in training has are scored; the thesis does not say what it does.
 UNRATED = ("kernel", "mean")
@@ -75,7 +71,7 @@ BOUNDED = {
     },
 }
 # Columns of Table 10.3. "Movielens" is MovieLens 1M; movielens (100K) is not in the thesis.
-COLUMNS = ("MSDw", "SLIM", "WRMF", "BPR-MF", "ECF-OMD", "HP", "Tanimoto", "mC", "mD")
+PRINTED_METHODS = ("MSDw", "SLIM", "WRMF", "BPR-MF", "ECF-OMD", "HP", "Tanimoto", "mC", "mD")
 PRINTED = {
     "bookcrossing": (0.743, 0.714, 0.739, 0.691, 0.731, 0.748, 0.744, 0.695, 0.751),
     "ciaodvd": (0.824, 0.788, 0.755, 0.848, 0.718, 0.731, 0.734, 0.540, 0.841),
@@ -145,49 +141,32 @@ def choose(validated: dict[str, dict[str, float]]) -> str:
     return max(validated, key=lambda spec: validated[spec]["auc"])
 
 
-def path(name: str, method: str) -> Path:
-    return CELLS / f"{name}-{''.join(c for c in method.lower() if c.isascii() and c.isalnum())}.json"
-
-
-def run(data: Interactions, protocol: str, method: str, specs: list[str], again: bool = False) -> dict:
-    """Measure one method on one dataset, going on with what its file holds."""
-    head = {
-        "dataset": data.name,
-        "method": method,
-        "users": data.n_users,
-        "items": data.n_items,
-        "interactions": len(data.users),
-        "protocol": protocol,
-        "seed": SEED,
-    }
-    file = path(data.name, method)
-    cell = head | {"seconds": 0.0, "validated": {}, "tested": {}}
-    if file.exists() and not again:
-        before = json.loads(file.read_text())
-        if all(before[key] == value for key, value in head.items()):
-            cell = before
+def run(data: Interactions, protocol: str, method: str, specs: list[str]) -> None:
+    """Measure what the file lacks of one method on one dataset."""
+    done = finished("table_10_3", *COLUMNS[:-2])
     for number, fold in enumerate(split(as_committed(data, protocol), protocol, seed=SEED), 1):
         inside = None
-        for what in ("validated", "tested"):
-            done = cell[what].setdefault(str(number), {})
+        for part in ("validated", "tested"):
             for spec in specs:
-                if spec in done:
+                key = (data.name, protocol, method, part, str(number), spec)
+                if key in done:
                     continue
-                if what == "validated" and inside is None:
+                if inside is None:
                     inside = validation(data, protocol, fold)
-                started = time.perf_counter()
-                done[spec] = measure(spec, inside if what == "validated" else fold)  # type: ignore[arg-type]
-                cell["seconds"] += time.perf_counter() - started
-                print(data.name, method, what, number, spec, done[spec], flush=True)
-                write(file, cell)
-    return cell
+                found = measure(spec, inside if part == "validated" else fold)
+                append_csv("table_10_3", COLUMNS, [(*key, found["auc"], found["ndcg@10"])])
+                print(*key, found, flush=True)
 
 
-def write(file: Path, cell: dict[str, Any]) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_suffix(".tmp")
-    temporary.write_text(json.dumps(cell, indent=1) + "\n")
-    os.replace(temporary, file)
+def cells() -> dict[tuple[str, str], dict[str, dict[str, dict[str, dict[str, float]]]]]:
+    """Return by dataset and method the values by part, fold and setting."""
+    out: dict[Any, Any] = defaultdict(
+        lambda: {"validated": defaultdict(dict), "tested": defaultdict(dict)}
+    )
+    for row in read_csv("table_10_3"):
+        values = {metric: float(row[metric]) for metric in COLUMNS[-2:]}
+        out[row["dataset"], row["method"]][row["part"]][row["fold"]][row["setting"]] = values
+    return out
 
 
 def summary(cell: dict[str, Any], specs: list[str]) -> dict[str, Any] | None:
@@ -219,6 +198,7 @@ def specs_of(name: str, method: str) -> list[str]:
 
 
 def markdown() -> str:
+    measured = cells()
     lines = [
         "# Table 10.3 of Polato's thesis, rerun",
         "",
@@ -231,24 +211,16 @@ def markdown() -> str:
         "",
     ]
     for name, printed in PRINTED.items():
-        rows, size = [], ""
+        rows, protocol = [], PROTOCOL.get(name, "half-profile")
         for method in SETTINGS:
-            file = path(name, method)
-            cell = json.loads(file.read_text()) if file.exists() else None
-            found = summary(cell, specs_of(name, method)) if cell else None
-            if cell is None or found is None:
+            found = summary(measured[name, method], specs_of(name, method))
+            if found is None:
                 rows.append(f"| {method} | not run | | | | | |")
                 continue
-            size = (
-                f"{cell['users']:,} users, {cell['items']:,} items, {cell['interactions']:,} interactions; "
-                f"`{cell['protocol']}`. One value on the command line, with a setting of the table: "
-                f"`recsys evaluate --dataset {name} --protocol {cell['protocol']} "
-                "--model SETTING --metric auc`."
-            )
             said = "–"
             gap = ""
-            if printed is not None and method in COLUMNS:
-                value = printed[COLUMNS.index(method)]
+            if printed is not None and method in PRINTED_METHODS:
+                value = printed[PRINTED_METHODS.index(method)]
                 said, gap = f"{value:.3f}", f"{found['best_auc'] - value:+.3f}"
             setting = ", ".join(
                 f"`{spec}`" + (f" ×{k}" if len(found["chosen"]) > 1 else "")
@@ -261,7 +233,8 @@ def markdown() -> str:
         lines += [
             f"## {name}",
             "",
-            size,
+            f"One value on the command line, with a setting of the table: `recsys evaluate --dataset {name} "
+            f"--protocol {protocol} --model SETTING --metric auc`.",
             "",
             "| method | setting | nested AUC | nested nDCG@10 | best AUC | thesis | best − thesis |",
             "|---|---|---|---|---|---|---|",
@@ -273,10 +246,9 @@ def markdown() -> str:
 
 def degrees(method: str) -> list[tuple[Any, ...]]:
     """Return AUC and nDCG@10 by degree on the test halves (Figures 10.7, 10.8)."""
-    rows = []
+    rows, measured = [], cells()
     for name in PRINTED:
-        file = path(name, method)
-        cell = json.loads(file.read_text()) if file.exists() else {"tested": {}}
+        cell = measured[name, method]
         for spec in SETTINGS[method]:
             found = [fold[spec] for fold in cell["tested"].values() if spec in fold]
             if len(found) == 5:
@@ -308,13 +280,12 @@ def main() -> None:
     parser.add_argument("--dataset", action="append", choices=list(PRINTED))
     parser.add_argument("--method", action="append", choices=list(SETTINGS))
     parser.add_argument("--data-dir", default=None)
-    parser.add_argument("--again", action="store_true", help="forget what the files hold")
     parser.add_argument("--report", action="store_true", help="only write the report from earlier runs")
     options = parser.parse_args()
     for name in [] if options.report else options.dataset or list(PRINTED):
         data = replace(load_dataset(name, options.data_dir), item_features=None, user_features=None)
         for method in options.method or list(SETTINGS):
-            run(data, PROTOCOL.get(name, "half-profile"), method, specs_of(name, method), options.again)
+            run(data, PROTOCOL.get(name, "half-profile"), method, specs_of(name, method))
             report()
     report()
 

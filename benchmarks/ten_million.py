@@ -5,8 +5,7 @@
 The table is made up, of the size and shape of MovieLens 25M thinned by half: 162,000 users by a Pareto
 law, 59,000 items by 1/(rank + 30)^1.3, 12.4 million ratings of which some 5.0 million are likes. It is
 written to a temporary folder. `results/ten_million.csv` has a row for each step. `list_seconds` are those of
-the first lists of 1,000 users, `users_per_second` those of the lists of 20,000 users that follow. Each
-evaluation hides half of the profiles of 10,000 users. Steps that are named are run again, and the rows of the
+the first lists of 1,000 users, `users_per_second` those of the lists of 20,000 users that follow. Steps that are named are run again, and the rows of the
 others stay.
 """
 
@@ -29,7 +28,6 @@ RESULTS = Path(__file__).parent / "results" / "ten_million.csv"
 USERS, ITEMS, ROWS = 162_000, 59_000, 12_400_000
 LIKED = 0.4035  # of the ratings
 LISTS, MANY = 1_000, 20_000
-EVALUATED = 10_000  # users
 FEW = 8_000  # most popular items: a catalogue that a dense item matrix fits
 COLUMNS = (
     "step",
@@ -199,26 +197,6 @@ def implicit_als(folder: Path) -> dict[str, float]:
     return {"seconds": seconds, "processor_seconds": processor, "start_mb": start} | found
 
 
-def evaluation(specification: str, items: int = ITEMS) -> Callable[[Path], dict[str, float]]:
-    """Return the step that evaluates a ranker, reading and compiling besides."""
-
-    def step(folder: Path) -> dict[str, float]:
-        import polars as pl
-
-        from recsys import Interactions, evaluate
-
-        given = pl.read_parquet(folder / "ratings.parquet").filter(pl.col("item") < items)
-        data = Interactions.from_frame(given, min_rating=4)
-        start = peak_mb()
-        protocol = f"holdout:fraction=0.5:users={EVALUATED}"
-        _, seconds, processor = timed(
-            lambda: evaluate(data, specification, protocol=protocol, metrics=("auc", "ndcg@10"))
-        )
-        return {"seconds": seconds, "processor_seconds": processor, "start_mb": start}
-
-    return step
-
-
 STEPS: dict[str, Callable[[Path], dict[str, float]]] = {
     "CSV: Interactions.from_frame": reading("csv"),
     "CSV: polars and SciPy": polars_file("csv"),
@@ -231,10 +209,6 @@ STEPS: dict[str, Callable[[Path], dict[str, float]]] = {
     "cf-komd:kernel=md,degree=2": ranker("cf-komd:kernel=md,degree=2"),
     f"ease:top_k=200 on {FEW:,} items": ranker("ease:top_k=200", FEW),
     "implicit ALS": implicit_als,
-    "evaluate popularity": evaluation("popularity"),
-    "evaluate cf-komd": evaluation("cf-komd"),
-    "evaluate als": evaluation("als"),
-    f"evaluate ease:top_k=200 on {FEW:,} items": evaluation("ease:top_k=200", FEW),
 }
 
 
@@ -268,4 +242,6 @@ if __name__ == "__main__":
     elif sys.argv[1:2] == ["--step"]:
         print(json.dumps(STEPS[sys.argv[2]](Path(sys.argv[3])) | {"peak_mb": peak_mb()}))
     else:
-        main(sys.argv[1:])
+        from benchmarks.lab.common import arguments
+
+        main(arguments(STEPS))

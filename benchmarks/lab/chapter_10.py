@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.lab.common import append_csv, figure, read_csv, run, without, write_csv, write_png
+from benchmarks.lab.common import append_csv, figure, finished, read_csv, run, write_csv, write_png
 from recsys.data.statistics import profile
 from recsys.datasets import load_dataset
 from recsys.kernels import make_kernel, spectral_ratio
@@ -58,14 +58,13 @@ def sparsity() -> None:
 def spectral() -> None:
     """Draw Figures 10.5 and 10.6, the spectral ratio of the items' kernels by degree; add what the file lacks."""
     columns = ("dataset", "kernel", "degree", "ratio")
-    kept = without("figure_10_5_10_6", lambda row: False)
-    have = {(row["dataset"], row["kernel"], int(row["degree"])) for row in kept}
+    have = finished("figure_10_5_10_6", "dataset", "kernel", "degree")
     for name in DATASETS:
         X = load_dataset(name).matrix.T.tocsr()
         if X.shape[0] > LARGEST:
             continue
         for kernel, degrees in DEGREES.items():
-            for degree in [d for d in degrees if (name, kernel, d) not in have]:
+            for degree in [d for d in degrees if (name, kernel, str(d)) not in have]:
                 K = make_kernel(kernel, degree=degree)(X, normalize=True)
                 found = (name, kernel, degree, spectral_ratio(K, standardized=True))
                 append_csv("figure_10_5_10_6", columns, [found])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import os
 import sys
@@ -42,13 +43,22 @@ def chosen(tables: Sequence[str]) -> list[str]:
     return [name for name in tables if not only or name in only]
 
 
-def run(parts: dict[str, Callable[[], Any]], usual: Sequence[str] | None = None) -> None:
+def arguments(known: Iterable[str] = (), usual: Iterable[str] | None = None) -> list[str]:
+    """Return the names on the command line, of those that are known; the usual ones, or all, without any."""
+    parser = argparse.ArgumentParser(
+        description=sys.modules["__main__"].__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    names, known = parser.parse_args().names, list(known)
+    for name in names:
+        if known and name not in known:
+            parser.error(f"no {name!r}; there are {', '.join(known)}")
+    return names or list(known if usual is None else usual)
+
+
+def run(parts: dict[str, Callable[[], Any]], usual: Iterable[str] | None = None) -> None:
     """Run the parts of a script that the command line names; the usual ones, or all, where it names none."""
-    asked = sys.argv[1:] or usual or list(parts)
-    unknown = [name for name in asked if name not in parts]
-    if unknown:
-        raise SystemExit(f"no part {', '.join(unknown)}; there are {', '.join(parts)}")
-    for name in asked:
+    for name in arguments(parts, usual):
         parts[name]()
 
 
@@ -141,7 +151,6 @@ def nested_auc(
 
 def write_csv(name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], mode: str = "w") -> None:
     """Write rows to a file of the results, floats with six digits."""
-    RESULTS.mkdir(exist_ok=True)
     with open(RESULTS / f"{name}.csv", mode, newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         if not file.tell():
@@ -155,32 +164,20 @@ def append_csv(name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]])
     write_csv(name, columns, rows, "a")
 
 
-def without(name: str, drop: Callable[[dict[str, str]], bool]) -> list[dict[str, str]]:
-    """Return the rows of a file that stay, and take the others out of it."""
+def read_csv(name: str) -> list[dict[str, str]]:
+    """Return the rows of a file of the results; none where there is no file."""
     if not (RESULTS / f"{name}.csv").exists():
         return []
-    rows = read_csv(name)
-    kept = [row for row in rows if not drop(row)]
-    if len(kept) < len(rows):
-        write_csv(name, list(rows[0]), [list(row.values()) for row in kept])
-    return kept
-
-
-def finished(name: str) -> list[Sequence[Any]]:
-    """Return the rows that an interrupted run has written: delete the file to start again."""
-    path = RESULTS / f"{name}.csv"
-    if not path.exists():
-        return []
-    with open(path, newline="") as file:
-        return [
-            [float(cell) if cell.replace(".", "").isdigit() else cell for cell in row]
-            for row in list(csv.reader(file))[1:]
-        ]
-
-
-def read_csv(name: str) -> list[dict[str, str]]:
     with open(RESULTS / f"{name}.csv", newline="") as file:
         return list(csv.DictReader(file))
+
+
+def finished(name: str, *columns: str) -> set[tuple[str, ...]]:
+    """Return the runs that a file has, by the columns that tell them apart.
+
+    What is there is not run again: take rows out of the file to make them anew.
+    """
+    return {tuple(row[column] for column in columns) for row in read_csv(name)}
 
 
 def figure(

@@ -36,7 +36,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 
-from benchmarks.lab.common import RESULTS, append_csv, figure, read_csv, run, write_csv, write_png
+from benchmarks.lab.common import append_csv, figure, finished, read_csv, run, write_csv, write_png
 from benchmarks.lab.graphs import load_graph
 from recsys import FitError
 from recsys.fm import FactorizationMachineRegressor
@@ -128,14 +128,11 @@ def compare(file: str) -> None:
     until = time.perf_counter() + float(os.environ.get("LAB_SECONDS", "inf"))
     name, betas, scale = FIGURES[file]
     X, y = task(name)
-    there = read_csv(file) if (RESULTS / f"{file}.csv").exists() else []
-    if there and "rate" not in there[0]:
-        raise SystemExit(f"{file}.csv is of an earlier script, of other settings: take it away first")
-    done = {(int(row["degree"]), row["solver"], row["rate"]) for row in there}
+    done = finished(file, "degree", "solver", "rate")
     for degree, beta in betas.items():
         for solver, epochs in EPOCHS.items():
             for rate in RATES if solver == "adagrad" else (None,):
-                key = (degree, solver, "" if rate is None else f"{rate:g}")
+                key = (str(degree), solver, "" if rate is None else f"{rate:g}")
                 if key in done or time.perf_counter() > until:
                     continue
                 given = {"solver": solver, "degree": degree, "beta": beta, "learning_rate": rate or 1.0}

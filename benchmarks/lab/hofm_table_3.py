@@ -19,15 +19,13 @@ that are missing, and says at its end which they are. To make a row again, take 
     python -m benchmarks.lab.hofm_table_3 nips "HOFM 3"         # this row
     LAB_SECONDS=3600 python -m benchmarks.lab.hofm_table_3      # begin no row after an hour
 
-Not the paper's: Enzyme and GD, which are not at hand; NIPS has 3,134 links for the paper's 4,140. Networks,
-the simplex and all subsets lie above the printed figures: `hofm_gaps` has the AUC epoch by epoch, which passes
-the printed ones early and goes on rising.
+Not the paper's: Enzyme and GD, which are not at hand; NIPS has 3,134 links for the paper's 4,140. Networks, the simplex
+and all subsets lie above the printed figures.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 import time
 import warnings
 from functools import cache, partial
@@ -40,7 +38,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import normalize
 
-from benchmarks.lab.common import RESULTS, append_csv, read_csv
+from benchmarks.lab.common import append_csv, arguments, finished
 from benchmarks.lab.graphs import load_graph
 from recsys.fm import AllSubsetsRegressor, PolynomialNetworkRegressor
 from recsys.links import LinkSplit, LowRankBilinear, PairFactorizationMachine, split_pairs
@@ -274,9 +272,8 @@ def row(name: str, label: str) -> tuple[Any, ...]:
 
 
 def missing(name: str) -> list[str]:
-    path = f"hofm_table_3_{name}"
-    there = [r["model"] for r in read_csv(path)] if (RESULTS / f"{path}.csv").exists() else []
-    return [label for label in models(name) if label not in there]
+    there = finished(f"hofm_table_3_{name}", "model")
+    return [label for label in models(name) if (label,) not in there]
 
 
 def main(names: list[str]) -> None:
@@ -297,4 +294,4 @@ def main(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(arguments())

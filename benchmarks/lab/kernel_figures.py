@@ -13,11 +13,11 @@ from benchmarks.lab.common import (
     chosen,
     each,
     figure,
+    finished,
     names,
     read_csv,
     run,
     table,
-    without,
     write_csv,
     write_png,
 )
@@ -45,7 +45,7 @@ def spectral(name: str, form: str) -> list[tuple]:
 def figure_6_7() -> None:
     """Compute the curves that the file lacks, and draw all."""
     columns = ("table", "kernel", "degree", "ratio")
-    have = {(row["table"], row["kernel"]) for row in without("figure_6_7", lambda row: False)}
+    have = finished("figure_6_7", "table", "kernel")
     jobs = [(name, form) for name in chosen(names()) for form in FORMS if (name, form) not in have]
     each(spectral, jobs, done=lambda rows: append_csv("figure_6_7", columns, rows))
     rows = read_csv("figure_6_7")
@@ -71,9 +71,9 @@ def figure_10_4() -> None:
     Netflix, which is not distributed any more. CiaoDVD's recursion holds matrices of more than 8 GB.
     """
     columns = ("dataset", "degree", "way", "seconds")
-    have = {row["dataset"] for row in without("figure_10_4", lambda row: False)}
+    have = finished("figure_10_4", "dataset")
     for name in RECOMMENDERS:
-        if name not in have:
+        if (name,) not in have:
             append_csv("figure_10_4", columns, seconds_by_degree(name))
     rows = read_csv("figure_10_4")
     fig, axes = figure(2)

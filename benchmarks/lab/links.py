@@ -1,15 +1,13 @@
 """Link prediction: Cora over unseen papers, Tables 3.2 and 3.3 on NIPS and MovieLens 100K, 1:100 negatives.
 
 NIPS features are word counts scaled to unit length (Table 3.2) or tf-idf, scaled likewise, where said.
-An author's words are those of the papers that make the links: whoever wrote a paper together shares its
-words, and the plain cosine of tf-idf, with nothing learned but a threshold on the training pairs, is right
-on nearly every pair. `links_nips_paired.csv` shows that leak; it says nothing for any model that has the
-cosine among its features ("PairNet + similarity"), and little about the others.
+An author's words are those of the papers that make the links: whoever wrote a paper together shares its words, and the
+plain cosine of tf-idf is right on nearly every pair.
 
 Table 3.2 on MovieLens 100K, as in the thesis: ratings of 5 are links, as many of the others none; half train,
 1,000 of the rest choose β (or C), the others test. On NIPS 134 of the rest choose, and PairNets are
 symmetrised, HOFM is not, as in the thesis. What is chosen is chosen on the first division. The thesis does not
-say for how many epochs it fits: here it is 20 on NIPS, where more go on being better (`epochs`), and 40.
+say for how many epochs it fits: here it is 20 on NIPS, where more go on being better, and 40.
 
 Left out: DBLP (Tables 3.2 and 3.3), not at hand; Table 3.3 is on NIPS instead, with the β and C of Table 3.2
 there, and the networks' learning rate, 0.001, 0.002, … 0.009 as in the thesis, by the same 134 pairs.
@@ -21,7 +19,6 @@ Its networks need PyTorch (`make test-torch` leaves an environment that has it, 
 from __future__ import annotations
 
 import os
-import sys
 import time
 from ast import literal_eval
 from collections.abc import Sequence
@@ -34,7 +31,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 
-from benchmarks.lab.common import append_csv, finished, read_csv, write_csv
+from benchmarks.lab.common import append_csv, arguments, finished, read_csv, write_csv
 from benchmarks.lab.graphs import load_graph
 from recsys.datasets import load_dataset
 from recsys.datasets.graphs import Graph
@@ -95,31 +92,8 @@ class Hadamard:
         return self.model.decision_function(A[pairs[:, 0]].multiply(A[pairs[:, 1]]).tocsr())
 
 
-class Cosine:
-    """The inner product of both ends' rows; fitted is only where links begin."""
-
-    def fit(self, A: Any, B: Any, pairs: np.ndarray, y: np.ndarray) -> Any:
-        """Take the threshold of the best accuracy on the pairs, between two neighbouring scores."""
-        scores = self._scores(A, pairs)
-        order = np.argsort(-scores, kind="stable")
-        ranked, hits = scores[order], np.cumsum(np.asarray(y)[order] == 1)
-        right = np.r_[0, hits] + (np.sum(y != 1) - np.r_[0, np.arange(1, len(y) + 1) - hits])
-        between = np.r_[np.inf, 0.5 * (ranked[1:] + ranked[:-1]), -np.inf]
-        allowed = np.r_[True, ranked[1:] < ranked[:-1], True]
-        self.threshold = float(between[np.argmax(np.where(allowed, right, -1))])
-        return self
-
-    def decision_function(self, A: Any, B: Any, pairs: np.ndarray) -> np.ndarray:
-        """Return how far above the threshold the inner products are."""
-        return self._scores(A, pairs) - self.threshold
-
-    @staticmethod
-    def _scores(A: Any, pairs: np.ndarray) -> np.ndarray:
-        return np.asarray(A[pairs[:, 0]].multiply(A[pairs[:, 1]]).sum(axis=1), dtype=float).ravel()
-
-
-def tfidf(A: Any, sublinear: bool = False) -> Any:
-    return sp.csr_matrix(normalize(TfidfTransformer(sublinear_tf=sublinear).fit_transform(A)))
+def tfidf(A: Any) -> Any:
+    return sp.csr_matrix(normalize(TfidfTransformer().fit_transform(A)))
 
 
 def tested(model: Any, graph: Graph, split: LinkSplit) -> Any:
@@ -215,63 +189,6 @@ def cora() -> None:
     write_csv("links_cora", ("split", "model", "features", "parameters", "auc"), rows)
 
 
-def paired() -> None:
-    """NIPS, ten splits: PairSVM, PairNet with the similarity, and the similarity alone."""
-    plain = load_graph("nips", os.environ["RECSYS_DATA"])
-    counts, words = (
-        plain._replace(A=sp.csr_matrix(normalize(plain.A))),
-        plain._replace(A=tfidf(plain.A, True)),
-    )
-    costs = [partial(PairSVM, C=C) for C in (10.0, 100.0)]
-    betas = [
-        partial(PairNet, similarity=True, n_components=5, beta=b, max_iter=12)
-        for b in (1e-4, 1e-3, 3e-3)
-    ]
-    plans: dict[str, Any] = {
-        "cosine of tf-idf": lambda split: tested(Cosine(), words, split),
-        # the better C on the test half: an allowance to the peer
-        "PairSVM, counts": lambda split: max(
-            (tested(make(), counts, split) for make in costs), key=lambda found: found.accuracy
-        ),
-        "PairSVM, tf-idf": lambda split: max(
-            (tested(make(), words, split) for make in costs), key=lambda found: found.accuracy
-        ),
-        "PairNet + similarity, tf-idf": lambda split: tested(
-            chosen(betas, words, split, "accuracy")(), words, split
-        ),
-    }
-    columns = ("split", "model", "accuracy", "auc")
-    rows = [tuple(row) for row in finished("links_nips_paired") if row[0] != "mean"]
-    there = {(int(row[0]), row[1]) for row in rows}
-    for model, plan in plans.items():
-        for seed in [seed for seed in range(SPLITS) if (seed, model) not in there]:
-            found = plan(split_pairs(plain.links, plain.A.shape[0], seed=10 * seed))
-            rows.append((seed, model, found.accuracy, found.auc))
-            print(rows[-1], flush=True)
-            write_csv("links_nips_paired", columns, rows)
-    rows = sorted(
-        ((int(row[0]), *row[1:]) for row in rows), key=lambda row: (list(plans).index(row[1]), row[0])
-    )
-    alone = np.array([row[2] for row in rows if row[1] == "cosine of tf-idf"])
-    means: list[tuple[Any, ...]] = []
-    for model in plans:
-        mine = [row for row in rows if row[1] == model]
-        if len(mine) == SPLITS:
-            gap = np.array([row[2] for row in mine]) - alone
-            error = float(gap.std(ddof=1) / np.sqrt(SPLITS))
-            aucs = [float(row[3]) for row in mine if row[3] != ""]
-            said = f"{model} (less the cosine: {gap.mean():+.4f} +- {error:.4f})"
-            means.append(
-                (
-                    "mean",
-                    said,
-                    float(np.mean([row[2] for row in mine])),
-                    float(np.mean(aucs)) if aucs else "",
-                )
-            )
-    write_csv("links_nips_paired", columns, [*rows, *means])
-
-
 def shallow(name: str, epochs: int, k: int, seeds: int = 3) -> None:
     graph = load_graph(name, os.environ["RECSYS_DATA"])
     if name == "nips":
@@ -295,80 +212,37 @@ def shallow(name: str, epochs: int, k: int, seeds: int = 3) -> None:
         ]
     parts = [rated(s) if name == "movielens" else coauthors(graph, s) for s in range(seeds)]
     splits, inner = [part for part, _ in parts], parts[0][1]
-    rows = finished(f"links_table_3_2_{name}")
-    for label in [label for label in families if label not in {row[1] for row in rows}]:
-        makes = families[label]
+    file = f"links_table_3_2_{name}"
+    heads = ("data", "model", "printed", "accuracy", "difference", "auc", "parameters", "seconds")
+    for label, makes in families.items():
+        if (label,) in finished(file, "model"):
+            continue
         started = time.process_time()
         make = chosen(makes, graph, splits[0], "accuracy", inner=inner)
         found = [tested(make(), graph, split) for split in splits]
         value, printed = float(np.mean([f.accuracy for f in found])), PRINTED[name][label]
-        rows.append(
-            (
-                name,
-                label,
-                printed,
-                value,
-                value - printed,
-                float(np.mean([f.auc for f in found])),
-                str(make.keywords),
-                time.process_time() - started,
-            )
-        )
-        print(rows[-1], flush=True)
-        write_csv(
-            f"links_table_3_2_{name}",
-            ("data", "model", "printed", "accuracy", "difference", "auc", "parameters", "seconds"),
-            rows,
-        )
+        auc, seconds = float(np.mean([f.auc for f in found])), time.process_time() - started
+        row = (name, label, printed, value, value - printed, auc, str(make.keywords), seconds)
+        append_csv(file, heads, [row])
+        print(row, flush=True)
 
 
-def epochs_of_nips() -> None:
-    """Measure what more epochs do on NIPS: FBM and HOFM of order 2, β = 1e-5, the first division."""
-    graph = load_graph("nips", os.environ["RECSYS_DATA"])
-    graph = graph._replace(A=sp.csr_matrix(normalize(graph.A)))
-    split, few = coauthors(graph, 0)
-    rows = []
-    for label, kind in (("FBM", FactorizedBilinear), ("HOFM 2", PairFactorizationMachine)):
-        for epochs in (3, 8, 20, 50, 100):
-            model = kind(n_components=30, beta=1e-5, max_iter=epochs, tol=0.0)
-            found = tested(model, graph, split)
-            chooses = link_metrics(few.test_labels, model.decision_function(graph.A, None, few.test))
-            ended = model.history_[-1]["objective"]
-            rows.append(
-                (
-                    label,
-                    PRINTED["nips"][label],
-                    epochs,
-                    ended,
-                    chooses.accuracy,
-                    found.accuracy,
-                    found.auc,
-                )
-            )
-            print(rows[-1], flush=True)
-    columns = ("model", "printed", "epochs", "objective", "validation accuracy", "accuracy", "auc")
-    write_csv("links_nips_epochs", columns, rows)
+def best_rate(label: str, make: Any, graph: Graph, inner: LinkSplit) -> float:
+    """Return the learning rate that is best on the validation pairs; each is tried once."""
+    name, heads = "links_table_3_3_rates", ("model", "learning_rate", "accuracy", "seconds")
+    for rate in RATES:
+        if (label, f"{rate:g}") not in finished(name, *heads[:2]):
+            started = time.process_time()
+            accuracy = tested(make(learning_rate=rate), graph, inner).accuracy
+            append_csv(name, heads, [(label, rate, accuracy, time.process_time() - started)])
+    rows = [row for row in read_csv(name) if row["model"] == label]
+    return float(max(rows, key=lambda row: float(row["accuracy"]))["learning_rate"])
 
 
 def tuned(label: str) -> dict[str, Any]:
     """Return the parameters that Table 3.2 has for a model on NIPS."""
     row = next(row for row in read_csv("links_table_3_2_nips") if row["model"] == label)
     return dict(literal_eval(row["parameters"]))
-
-
-def best_rate(label: str, make: Any, graph: Graph, inner: LinkSplit) -> float:
-    """Return the learning rate that is best on the validation pairs; each is tried once."""
-    there = {
-        float(row[1]): float(row[2]) for row in finished("links_table_3_3_rates") if row[0] == label
-    }
-    for rate in RATES:
-        if rate not in there:
-            started = time.process_time()
-            there[rate] = tested(make(learning_rate=rate), graph, inner).accuracy
-            row = (label, rate, there[rate], time.process_time() - started)
-            append_csv("links_table_3_3_rates", ("model", "learning_rate", "accuracy", "seconds"), [row])
-            print(row, flush=True)
-    return max(there, key=lambda rate: there[rate])
 
 
 def deep(seeds: int = 3, only: Sequence[str] | None = None) -> None:
@@ -392,7 +266,7 @@ def deep(seeds: int = 3, only: Sequence[str] | None = None) -> None:
     }
     parts = [coauthors(graph, seed) for seed in range(seeds)]
     for label in [*networks, *shallow_models]:
-        if label in {row[0] for row in finished("links_table_3_3")} or label not in (only or [label]):
+        if (label,) in finished("links_table_3_3", "model") or label not in (only or [label]):
             continue
         if label in networks:
             data = scaled
@@ -402,7 +276,7 @@ def deep(seeds: int = 3, only: Sequence[str] | None = None) -> None:
         else:
             data, make = graph, partial(shallow_models[label], **tuned(label))
         for seed, (split, _) in enumerate(parts):
-            if (label, seed) in {(row[0], int(row[1])) for row in finished("links_table_3_3_splits")}:
+            if (label, str(seed)) in finished("links_table_3_3_splits", "model", "split"):
                 continue
             started = time.process_time()
             fitted = make().fit(data.A, None, split.train, split.train_labels)
@@ -416,22 +290,19 @@ def deep(seeds: int = 3, only: Sequence[str] | None = None) -> None:
             row = (label, seed, accuracy, wide.auc, wide.precision, wide.recall, took)
             append_csv("links_table_3_3_splits", ("model", "split", "accuracy", *WIDE, "seconds"), [row])
             print(row, flush=True)
-        mine = np.array(
-            [row[2:] for row in finished("links_table_3_3_splits") if row[0] == label], dtype=float
-        )
+        rows = [row for row in read_csv("links_table_3_3_splits") if row["model"] == label]
+        mine = np.array([list(row.values())[2:] for row in rows], dtype=float)
         means = [float(value) for value in mine.mean(axis=0)]
         row = (label, means[0], float(mine[:, 0].std()), *means[1:4], float(mine[:, 4].sum()))
         append_csv("links_table_3_3", ("model", "accuracy", "std", *WIDE, "seconds"), [row])
 
 
 if __name__ == "__main__":
-    for what in sys.argv[1:] or ["cora", "paired", "deep", "movielens", "nips"]:
+    for what in arguments(usual=("cora", "deep", "movielens", "nips")):
         name, _, model = what.partition(":")
         {
             "cora": cora,
-            "paired": paired,
             "deep": partial(deep, only=[model] if model else None),
             "movielens": partial(shallow, "movielens", 40, 10),
             "nips": partial(shallow, "nips", EPOCHS, 30),
-            "epochs": epochs_of_nips,
         }[name]()

@@ -3,45 +3,36 @@
 `dense`, Figures 4.2 to 4.7: errors and seconds by D of linear SVMs on maps of the ANOVA kernels of orders 2
 and 3, of the all-subsets kernel and of the polynomial kernels (RM, TS), with kernel SVMs, FMs and the
 all-subsets model beside. MovieLens 100K (ratings of 5 against as many others) and phishing have the thesis'
-numbers of rows; IJCNN is not at hand, a9a stands for it. `sparse` and `narrow`, Figure 4.9: one-hot
-MovieLens 1M, users' and movies' ids, occupation, gender, age, zip code and genres, on maps with sparse and
-with dense features. `text`, Figure 4.8: RCV1 is not at hand; papers of NIPS stand for it (see
-`sparse_fm_table_3`), 1,113 to train for 558,112. `density`, Figure 4.10: error by the density of the bases;
-protein is not at hand, dna stands for it.
+numbers of rows; IJCNN is not at hand, a9a stands for it. `sparse`, Figure 4.9: one-hot MovieLens 1M, users' and
+movies' ids, occupation, gender, age, zip code and genres, on maps with sparse features.
 
 C of the linear machines is the kernel SVM's as in the thesis, by the error on validation rows; both are trained
 on at most `CHOOSING` rows to find it. Cs are tried from the least up to `PATIENCE` in a row that are no better
 than the best (of phishing, all): each takes many times as long as the one before where classes overlap. The
-linear machines are solved in their primal form, whose optimum is that of the thesis' dual one; the dense
-features of MovieLens 1M, of 7 GB, by Newton's method here, since the usual solver's copy takes twice as much.
-FMs have β from validation and `EPOCHS` epochs. Rows are of unit ℓ1 length. Seconds are of the processor, of
+linear machines are solved in their primal form, whose optimum is that of the thesis' dual one. FMs have β from validation and `EPOCHS` epochs. Rows are of unit ℓ1 length. Seconds are of the processor, of
 fitting (the map among it) and predicting.
 
 Goes on where it was stopped: rows are appended, and those there are not run again.
 
-python -m benchmarks.lab.random_feature_machines [dense] [sparse] [narrow] [text] [density] [figures]
+python -m benchmarks.lab.random_feature_machines [dense] [sparse] [figures]
 """
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.datasets import load_svmlight_file
 from sklearn.preprocessing import normalize
 from sklearn.svm import SVC, LinearSVC
 from threadpoolctl import threadpool_limits
 
-from benchmarks.lab.common import RESULTS, append_csv, chosen, figure, read_csv, run, write_png
+from benchmarks.lab.common import append_csv, chosen, figure, read_csv, run, write_png
 from benchmarks.lab.random_features import a9a_rows, phishing_rows, rows_of
-from benchmarks.lab.sparse_fm_table_3 import nips
 from recsys.data.encoding import encode_table
 from recsys.datasets import load_dataset
 from recsys.fm import AllSubsetsClassifier, FactorizationMachineClassifier
@@ -54,10 +45,8 @@ from recsys.random_features import (
     TensorSketch,
 )
 
-TRIALS = 5  # of each map, and of each FM, in `dense` and `density`
+TRIALS = 5  # of each map, and of each FM, in `dense`
 SPARSE_TRIALS = 1  # of each map of MovieLens 1M
-NARROW = 1_048  # D of its dense maps
-TEXT = 2_048  # D of those of texts
 TIMES = (2, 4, 8, 16)  # D over d
 POWERS = range(-1, 5)  # C is 10 to one of them over the mean of K(x, x)
 BETAS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4)
@@ -65,7 +54,6 @@ RANK, EPOCHS = 30, 50
 CHOOSING = 5_000  # training rows where C is chosen
 PATIENCE = 2
 AT_ONCE = 2_000  # rows of a kernel's matrix
-MANY = 20_000  # rows of dense features
 KERNEL_ROWS = 20_000  # of MovieLens 1M, in its kernel SVMs; the thesis has 160,000
 HEADS = ("data", "kernel", "method", "D", "C or beta", "error", "std", "trials", "seconds")
 
@@ -103,19 +91,6 @@ def phishing() -> Task:
 
 def a9a() -> Task:
     return divided("a9a", *a9a_rows(), 10_000, 2_000, 16_000)
-
-
-def papers() -> Task:
-    """Papers of NIPS as tf-idf of unit ℓ1 length, and whether they are of the later half of the volumes."""
-    parts = nips()
-    X = normalize(sp.vstack([part[0] for part in parts]), norm="l1")
-    places = np.split(np.arange(X.shape[0]), np.cumsum([len(part[1]) for part in parts])[:2])
-    return Task(
-        "papers of NIPS",
-        sp.csr_matrix(X),
-        np.concatenate([part[1] for part in parts]).astype(int),
-        *places,
-    )
 
 
 def one_hot_movielens() -> Task:
@@ -227,54 +202,6 @@ def map_error(task: Task, maker: Any, cost: float, train: np.ndarray, test: np.n
     return float((model.predict(maker.transform(X[test])) != y[test]).mean())
 
 
-def features(maker: Any, X: sp.csr_matrix) -> np.ndarray:
-    """Return the features of a fitted map and a column of ones, (rows, D + 1); some rows at a time."""
-    out = np.ones((X.shape[0], maker.transform(X[:1]).shape[1] + 1))
-    for first in range(0, len(out), MANY):
-        out[first : first + MANY, :-1] = maker.transform(X[first : first + MANY])
-    return out
-
-
-def newton(F: np.ndarray, y: np.ndarray, cost: float) -> np.ndarray:
-    """Return the w least in ½‖w‖² + C Σ max(0, 1 - y ⟨w, f⟩)², the machine of `map_error`, by Newton's method.
-
-    That solver copies dense features into 16 bytes a value; here F is all there is, and a Hessian of D².
-    """
-    blocks = [slice(first, first + MANY) for first in range(0, len(y), MANY)]
-
-    def value(w: np.ndarray) -> float:
-        return float(0.5 * w @ w + cost * (np.maximum(0.0, 1.0 - y * (F @ w)) ** 2).sum())
-
-    w = np.zeros(F.shape[1])
-    now, first = value(w), None
-    for _ in range(100):
-        g, H = w.copy(), np.eye(len(w))
-        for block in blocks:
-            short = 1.0 - y[block] * (F[block] @ w)
-            A = F[block][short > 0.0]
-            g -= 2.0 * cost * (A.T @ (y[block] * short)[short > 0.0])
-            H += 2.0 * cost * (A.T @ A)
-        size = float(np.linalg.norm(g))
-        first = size if first is None else first
-        if size <= 1e-6 * first:
-            break
-        step, length = -np.linalg.solve(H, g), 1.0
-        while (then := value(w + length * step)) > now + 1e-4 * length * float(
-            g @ step
-        ) and length > 1e-6:
-            length /= 2.0
-        w, now = w + length * step, then
-    return w
-
-
-def dense_error(task: Task, maker: Any, cost: float, train: np.ndarray, test: np.ndarray) -> float:
-    """Return what `map_error` does, of many rows and a map of dense features."""
-    maker.fit(task.X[:1])
-    w = newton(features(maker, task.X[train]), task.y[train], cost)
-    said = np.where(features(maker, task.X[test]) @ w > 0.0, 1, -1)
-    return float((said != task.y[test]).mean())
-
-
 def machine_error(task: Task, model: Any, train: np.ndarray, test: np.ndarray) -> float:
     model.fit(task.X[train], task.y[train])
     return float((model.predict(task.X[test]) != task.y[test]).mean())
@@ -285,8 +212,7 @@ class Table:
 
     def __init__(self, file: str) -> None:
         self.file = file
-        there = read_csv(file) if (RESULTS / f"{file}.csv").exists() else []
-        self.rows = {(r["data"], r["kernel"], r["method"], r["D"]): r for r in there}
+        self.rows = {(r["data"], r["kernel"], r["method"], r["D"]): r for r in read_csv(file)}
 
     def add(
         self, key: tuple[str, str, str, Any], cost: float, trials: int, error: Callable[[int], float]
@@ -392,25 +318,6 @@ def sparse_maps(p: float, k: int) -> dict[str, dict[str, Callable[..., Any]]]:
     }
 
 
-def text() -> None:
-    """Figure 4.8: papers of NIPS in the place of RCV1, with the thesis' p and multiples of d."""
-    table, task = Table("random_features_machines_text"), papers()
-    d, p = task.X.shape[1], 0.999
-    for kernel, wide in sparse_maps(p, round(d * (1 - p))).items():
-        cost = compare_exact(table, task, kernel)
-        if kernel == "anova 2":
-            compare_machine(table, task, kernel, TRIALS)
-        dense = {name: maker for name, maker in maps_of(kernel).items() if name != "SCRK"}
-        made = [(name, maker, times * d) for name, maker in wide.items() for times in (2, 3, 4)]
-        for name, maker, D in [*made, *((name, maker, TEXT) for name, maker in dense.items())]:
-            table.add(
-                (task.name, kernel, name, D),
-                cost,
-                TRIALS,
-                lambda s: map_error(task, maker(D, s), cost, task.train, task.test),  # noqa: B023
-            )
-
-
 def sparse() -> None:
     """Figure 4.9: MovieLens 1M."""
     table, task = Table("random_features_machines_1m"), one_hot_movielens()
@@ -431,65 +338,12 @@ def sparse() -> None:
                 )
 
 
-def narrow() -> None:
-    """Add the dense maps to Figure 4.9."""
-    table, task = Table("random_features_machines_1m"), one_hot_movielens()
-    for kernel in chosen(["anova 2", "polynomial 2"]):
-        cost = compare_exact(table, task, kernel, KERNEL_ROWS)
-        for name, maker in maps_of(kernel).items():
-            if name != "SCRK":
-                table.add(
-                    (task.name, kernel, name, NARROW),
-                    cost,
-                    SPARSE_TRIALS,
-                    lambda s: dense_error(task, maker(NARROW, s), cost, task.train, task.test),  # noqa: B023
-                )
-
-
-def density() -> None:
-    """Figure 4.10: dna in place of protein."""
-    table = Table("random_features_density")
-    parts = [
-        load_svmlight_file(str(Path(os.environ["RECSYS_DATA"]) / "libsvm" / name), n_features=180)
-        for name in ("dna.scale.gz", "dna.scale.t.gz")
-    ]
-    X = normalize(sp.vstack([part[0] for part in parts]), norm="l1")
-    task = divided("dna", X, np.concatenate([part[1] for part in parts]).astype(int), 1_800, 386, 1_000)
-    D = 16 * task.X.shape[1]
-    cost = compare_exact(table, task, "anova 2")
-    table.add(
-        ("dna", "anova 2", "RK", D),
-        cost,
-        TRIALS,
-        lambda s: map_error(
-            task, RandomKernelMap("anova", 2, D, random_state=s), cost, task.train, task.test
-        ),
-    )
-    for p in (0.99, 0.98, 0.96):
-        k = max(2, round(task.X.shape[1] * (1 - p)))
-        for name, maker in (
-            (f"SparseRK, p = {p}", lambda s: SparseRandomKernelMap(2, D, sparsity=p, random_state=s)),  # noqa: B023
-            (f"SubRK, k = {k}", lambda s: SubsampledRandomKernelMap(2, D, subset=k, random_state=s)),  # noqa: B023
-        ):
-            table.add(
-                ("dna", "anova 2", name, D),
-                cost,
-                TRIALS,
-                lambda s: map_error(task, maker(s), cost, task.train, task.test),  # noqa: B023
-            )
-
-
 def figures() -> None:
-    """Draw the errors of `dense`, `sparse` and `text` by D, and the seconds under them, of what was run."""
-    for file in (
-        "random_features_machines",
-        "random_features_machines_1m",
-        "random_features_machines_text",
-    ):
-        if not (RESULTS / f"{file}.csv").exists():
-            print(f"{file}.csv is not there: nothing of it is drawn", flush=True)
-            continue
+    """Draw the errors of `dense` and `sparse` by D, and the seconds under them, of what was run."""
+    for file in ("random_features_machines", "random_features_machines_1m"):
         rows = read_csv(file)
+        if not rows:
+            continue
         panels = list(dict.fromkeys((row["data"], row["kernel"]) for row in rows))
         columns = min(5, len(panels))
         drawn, axes = figure(columns, 2 * -(-len(panels) // columns))
@@ -539,4 +393,4 @@ def draw(axis: Any, rows: list[dict[str, str]], what: str) -> None:
 
 if __name__ == "__main__":
     with threadpool_limits(1):
-        run({one.__name__: one for one in (dense, sparse, narrow, text, density, figures)})
+        run({one.__name__: one for one in (dense, sparse, figures)})

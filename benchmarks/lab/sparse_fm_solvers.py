@@ -162,40 +162,18 @@ def settings_of(
     }
 
 
-def same(kept: Any, key: Any) -> bool:
-    """Return whether a cell of a file, where numbers are numbers, is this."""
-    return float(kept) == float(key) if isinstance(kept, float) else str(kept) == str(key)
-
-
-class Runs:
-    """The courses, each made once and kept in a file."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.rows = [tuple(row) for row in finished(name)]
-
-    def done(self, *key: Any) -> bool:
-        """Return whether there is a course of this data, penalty, method, batch, rate and seed."""
-        return any(all(map(same, row, key)) for row in self.rows)
-
-    def best_rate(self, data: str, penalty: str, method: str) -> float:
-        """Return the rate at which the first P's course ended lowest."""
-        ends = {}
-        for row in self.rows:
-            if (row[0], row[1], row[2], int(row[5])) == (data, penalty, method, 0):
-                ends[float(row[4])] = float(row[-1])
-        return min((end, rate) for rate, end in ends.items() if np.isfinite(end))[1]
-
-    def keep(self, key: tuple[Any, ...], points: list[tuple[int, float, float]]) -> None:
-        """Write a course down."""
-        rows = [(*key, *point) for point in points]
-        append_csv(self.name, COURSES, rows)
-        self.rows += rows
+def best_rate(data: str, penalty: str, method: str) -> str:
+    """Return the rate at which the first P's course ended lowest."""
+    ends = {}
+    for row in read_csv("sparse_fm_solvers_courses"):
+        if (row["data"], row["penalty"], row["method"], row["seed"]) == (data, penalty, method, "0"):
+            ends[row["rate"]] = float(row["objective"])
+    return min((end, rate) for rate, end in ends.items() if np.isfinite(end))[1]
 
 
 def solvers(names: Sequence[str], seconds: float) -> None:
     """Figures 8 and 9."""
-    runs = Runs("sparse_fm_solvers_courses")
+    file = "sparse_fm_solvers_courses"
     for data in names:
         X, y, whose = data_of(data)
         compile_all(X, y)
@@ -210,9 +188,9 @@ def solvers(names: Sequence[str], seconds: float) -> None:
                     batch = 10
                 rates = RATES if solver in RATED else (0.0,)
                 for seed in range(SEEDS if data.endswith(f" {SMALL}") else 1):
-                    for rate in rates if seed == 0 else (runs.best_rate(data, penalty, name),):
-                        key = (data, penalty, name, batch, f"{rate:g}", seed)
-                        if runs.done(*key):
+                    for rate in rates if seed == 0 else (float(best_rate(data, penalty, name)),):
+                        key = (data, penalty, name, str(batch), f"{rate:g}", str(seed))
+                        if key in finished(file, *COURSES[:6]):
                             continue
                         settings = shared | settings_of(name, solver, penalty, rate or 1.0, batch, seed)
                         over = X.shape[1] if planted and solver in STOCHASTIC else 1
@@ -227,12 +205,12 @@ def solvers(names: Sequence[str], seconds: float) -> None:
                         except FitError:
                             points = [(0, 0.0, float("nan"))]  # it diverged
                         print(*key, points[-1], flush=True)
-                        runs.keep(key, points)
+                        append_csv(file, COURSES, [(*key, *point) for point in points])
 
 
 def methods(names: Sequence[str], seconds: float) -> None:
     """Figure 7."""
-    runs = Runs("sparse_fm_methods_courses")
+    file = "sparse_fm_methods_courses"
     for data in names:
         X, y, whose = data_of(data)
         compile_all(X, y)
@@ -244,8 +222,8 @@ def methods(names: Sequence[str], seconds: float) -> None:
                 return common_objective(whole, model, gamma)
 
             for name, (penalty, solver) in METHODS.items():
-                key = (f"{data}, gamma {gamma:g}", penalty, name, 1, "0", 0)
-                if not runs.done(*key):
+                key = (f"{data}, gamma {gamma:g}", penalty, name, "1", "0", "0")
+                if key not in finished(file, *COURSES[:6]):
                     points = course(
                         X,
                         y,
@@ -259,7 +237,7 @@ def methods(names: Sequence[str], seconds: float) -> None:
                         random_state=0,
                     )
                     print(*key, points[-1], flush=True)
-                    runs.keep(key, points)
+                    append_csv(file, COURSES, [(*key, *point) for point in points])
 
 
 def summed(name: str) -> dict[tuple[str, str], dict[str, list[dict[str, Any]]]]:

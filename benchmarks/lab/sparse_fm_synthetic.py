@@ -13,34 +13,36 @@ after one second of CPU; here EPOCHS count, so that the figures can be made agai
 row of sparse_fm_synthetic_runs.csv; an interrupted study goes on after the last one, and deleting the
 file starts it again.
 
-`convergence` goes on in its own file.
-
-`short` has TI and L1 once more after SHORT epochs, about the paper's second: L1 recovers supports at
-N = 1,000 here, where it does not in print, and the number of epochs decides it.
-
 Left out: the paper's numbers of datasets and of first P's (more than here). `scaling` keeps 8 groups of 5.
 """
 
 from __future__ import annotations
 
-import csv
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks.lab.common import RESULTS, append_csv, figure, read_csv, run, write_csv, write_png
+from benchmarks.lab.common import (
+    RESULTS,
+    append_csv,
+    figure,
+    finished,
+    read_csv,
+    run,
+    write_csv,
+    write_png,
+)
 from benchmarks.lab.quadratic import SparseLowRankQuadratic
 from recsys.fm import (
     FactorizationMachineRegressor,
     planted_interactions,
     recovery,
 )
-from recsys.optim.prox import prox_l1, prox_l21, prox_squared_l1, prox_squared_l21
 
 SETTINGS = {"interaction selection": (8, 10, 20), "feature selection": (1, 20, 80)}
 METHODS = {
@@ -55,7 +57,6 @@ METHODS = {
 }
 SELECTING = ("TI", "CS", "L1", "L21")
 EPOCHS = 250  # or iterations, of the whole-vector methods and SLQR
-SHORT = 50
 BETAS = (1e-4, 1e-3, 1e-2)
 GAMMAS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 # (γ, β) of each method; SLQR's β is the weight of its trace norm.
@@ -76,6 +77,7 @@ RUNS = {
 FOLLOWED, FOLLOWED_STRENGTHS = (3, 4), (0.1, 0.01)
 WIDTHS, EXTRA, REPEATS = (80, 160, 320, 640, 1280, 2560), 3, 5  # of Figure 6
 COLUMNS = ("stage", "setting", "method", "gamma", "beta", "N", "data", "seed", "error", "f1", "success")
+RUNS_FILE, FITS = "sparse_fm_synthetic_runs", {}  # its rows by their first eight cells
 
 
 def make(method: str, gamma: float, beta: float, seed: int, epochs: int = EPOCHS) -> Any:
@@ -123,64 +125,39 @@ def middle(tried: dict[tuple[float, float], tuple[float, float]]) -> tuple[float
     return min((key for key in best if key[0] == gamma), key=lambda key: tried[key][1])
 
 
-class Study:
-    """The fits, each made once and kept in a file."""
+def fit(
+    stage: str, setting: str, method: str, gamma: float, beta: float, n: int, data: int, seed: int
+) -> tuple[float, float, float]:
+    """Return error, F1 and success of one fit, from the file where it is there."""
+    key = (stage, setting, method, f"{gamma:g}", f"{beta:g}", str(n), str(data), str(seed))
+    if not FITS:
+        FITS.update({tuple(row[c] for c in COLUMNS[:-3]): row for row in read_csv(RUNS_FILE)})
+    if key not in FITS:
+        planted = planted_interactions(
+            n, *SETTINGS[setting], seed=data + (1000 if stage == "validation" else 0)
+        )
+        with so_many_epochs():
+            model = make(method, gamma, beta, seed, EPOCHS).fit(planted.X, planted.y)
+        found = recovery(planted.W, parameters(model))
+        row = (*key, f"{found.error:.6g}", f"{found.f1:.6g}", str(int(found.success)))
+        append_csv(RUNS_FILE, COLUMNS, [row])
+        FITS[key] = dict(zip(COLUMNS, row, strict=True))
+    return tuple(float(FITS[key][c]) for c in COLUMNS[-3:])  # type: ignore[return-value]
 
-    def __init__(self, name: str = "sparse_fm_synthetic_runs", epochs: int = EPOCHS) -> None:
-        self.path, self.epochs = RESULTS / f"{name}.csv", epochs
-        self.done: dict[tuple[str, ...], tuple[float, float, float]] = {}
-        if self.path.exists():
-            with open(self.path, newline="") as file:
-                for row in csv.DictReader(file):
-                    found = tuple(float(row[c]) for c in COLUMNS[-3:])
-                    self.done[tuple(row[c] for c in COLUMNS[:-3])] = found  # type: ignore[assignment]
-        else:
-            self._write(COLUMNS)
 
-    def _write(self, row: Sequence[Any]) -> None:
-        self.path.parent.mkdir(exist_ok=True)
-        with open(self.path, "a", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerow(row)
-
-    def fit(
-        self,
-        stage: str,
-        setting: str,
-        method: str,
-        gamma: float,
-        beta: float,
-        n: int,
-        data: int,
-        seed: int,
-    ) -> tuple[float, float, float]:
-        """Return error, F1 and success of one fit."""
-        shown = (stage, setting, method, f"{gamma:g}", f"{beta:g}", str(n), str(data), str(seed))
-        if shown not in self.done:
-            planted = planted_interactions(
-                n, *SETTINGS[setting], seed=data + (1000 if stage == "validation" else 0)
-            )
-            with so_many_epochs():
-                model = make(method, gamma, beta, seed, self.epochs).fit(planted.X, planted.y)
-            found = recovery(planted.W, parameters(model))
-            kept = (f"{found.error:.6g}", f"{found.f1:.6g}", str(int(found.success)))
-            self._write((*shown, *kept))
-            self.done[shown] = (float(kept[0]), float(kept[1]), float(kept[2]))  # as read again
-        return self.done[shown]
-
-    def tune(self, setting: str, method: str, grid: Any = None, n: int = TUNED_AT) -> dict[Any, Any]:
-        """Return (γ, β) → mean F1, error and share of successes on validation."""
-        return {
-            (g, b): tuple(
-                np.mean(
-                    [self.fit("validation", setting, method, g, b, n, k, k) for k in range(2)], axis=0
-                )[[1, 0, 2]]
-            )
-            for g, b in (grid or GRID[method])
-        }
+def tune(setting: str, method: str) -> dict[Any, Any]:
+    """Return (γ, β) → mean F1, error and share of successes on validation."""
+    return {
+        (g, b): tuple(
+            np.mean(
+                [fit("validation", setting, method, g, b, TUNED_AT, k, k) for k in range(2)], axis=0
+            )[[1, 0, 2]]
+        )
+        for g, b in GRID[method]
+    }
 
 
 def study() -> None:
-    fits = Study()
     rows: list[Any] = []
     strengths: list[Any] = []
     order = [
@@ -191,7 +168,7 @@ def study() -> None:
         if m in part
     ]
     for setting, method in order:
-        tried = fits.tune(setting, method)
+        tried = tune(setting, method)
         strengths += [
             (setting, method, g, b, f1, error, 100 * s) for (g, b), (f1, error, s) in tried.items()
         ]
@@ -206,7 +183,7 @@ def study() -> None:
                 sets, seeds = 3, 1
             found = np.array(
                 [
-                    fits.fit("test", setting, method, gamma, beta, n, k, seed)
+                    fit("test", setting, method, gamma, beta, n, k, seed)
                     for k in range(sets)
                     for seed in range(seeds if method != "SLQR" else 1)
                 ]
@@ -220,38 +197,6 @@ def study() -> None:
                 rows,
             )
     draw()
-
-
-def short() -> None:
-    """TI and L1 at N = 1,000 with the strengths of the study, after SHORT epochs and after EPOCHS."""
-    chosen = {
-        row["method"]: row
-        for row in read_csv("sparse_fm_synthetic")
-        if row["setting"] == next(iter(SETTINGS))
-    }
-    sets, seeds = RUNS[1000]
-    rows = []
-    for epochs, name in (
-        (SHORT, "sparse_fm_synthetic_short_runs"),
-        (EPOCHS, "sparse_fm_synthetic_runs"),
-    ):
-        fits = Study(name, epochs)
-        for method in ("TI", "L1"):
-            gamma, beta = float(chosen[method]["gamma"]), float(chosen[method]["beta"])
-            found = [
-                fits.fit("test", next(iter(SETTINGS)), method, gamma, beta, 1000, k, seed)
-                for k in range(sets)
-                for seed in range(seeds)
-            ]
-            error, f1, success = np.mean(found, axis=0)
-            rows.append(
-                (epochs, method, gamma, beta, len(found), float(error), float(f1), 100 * float(success))
-            )
-    write_csv(
-        "sparse_fm_synthetic_short",
-        ("epochs", "method", "gamma", "beta", "runs", "error", "f1", "pssr"),
-        rows,
-    )
 
 
 def draw() -> None:
@@ -301,8 +246,7 @@ def convergence() -> None:
     """Follow the Ω_*-regularised objective: one measure, each fit from the start, kept as it is there."""
     name, heads = "sparse_fm_convergence", ("setting", "method", "gamma", "data", "epochs", "objective")
     steps = tuple(2**k for k in range(9))
-    there = read_csv(name) if (RESULTS / f"{name}.csv").exists() else []
-    done = {tuple(row[head] for head in heads[:4]) for row in there}
+    done = finished(name, *heads[:4])
     for seed in FOLLOWED:
         for gamma in FOLLOWED_STRENGTHS:
             for setting, shape in SETTINGS.items():
@@ -366,74 +310,5 @@ def scaling() -> None:
     write_csv("sparse_fm_time_against_d", ("method", "d", "seconds"), rows)
 
 
-def operators() -> None:
-    """Sparsity of the operators' outputs (8.1), and sorting against random selection."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    P = np.random.default_rng(0).normal(size=(200, 5))
-    lines: dict[str, list[tuple[float, float]]] = {"L1": [], "L21": [], "TI": [], "CS": []}
-    used: dict[str, list[tuple[float, float]]] = {name: [] for name in lines}
-    for strength in np.logspace(-3, 0.5, 25):
-        columns = np.column_stack([prox_squared_l1(P[:, s], 0.5 * strength / 10) for s in range(5)])
-        for name, Q in (
-            ("L1", prox_l1(P, strength)),
-            ("L21", prox_l21(P, strength)),
-            ("TI", columns),
-            ("CS", prox_squared_l21(P, 0.5 * strength / 10)),
-        ):
-            W = np.triu(Q @ Q.T, 1)
-            lines[name].append((strength, float((W != 0).sum() / (200 * 199 / 2))))
-            used[name].append((strength, float((Q != 0).any(axis=1).mean())))
-    drawn, axes = plt.subplots(1, 2, figsize=(10, 4))
-    for axis, what, title in ((axes[0], lines, "interactions used"), (axes[1], used, "features used")):
-        for name, points in what.items():
-            axis.semilogx(*zip(*points, strict=True), label=name)
-        axis.set(xlabel="strength (TI and CS: times 10)", title=f"share of {title}")
-        axis.legend()
-    drawn.tight_layout()
-    drawn.savefig(RESULTS / "sparse_fm_operators.png", dpi=120)
-    selection()
-
-
-def selection() -> None:
-    """Seconds of the processor of sorting against random selection, at three strengths (C.3, Figure 10)."""
-    for method in ("sort", "random"):
-        prox_squared_l1(np.ones(9), 0.1, method)  # compiles
-    rows = []
-    for strength in (0.001, 0.1, 10.0):
-        for d in (10**2, 10**3, 10**4, 10**5, 10**6):
-            draws = [np.random.default_rng(seed).normal(size=d) for seed in range(3)]
-            seconds = {}
-            for method in ("sort", "random"):
-                best = []
-                for q in draws:
-                    calls, least = max(1, 20_000 // d), np.inf
-                    for _ in range(7):
-                        started = time.process_time()
-                        for _ in range(calls):
-                            prox_squared_l1(q, strength, method)
-                        least = min(least, (time.process_time() - started) / calls)
-                    best.append(least)
-                seconds[method] = float(np.mean(best))
-            rows.append(
-                (strength, d, seconds["sort"], seconds["random"], seconds["sort"] / seconds["random"])
-            )
-            print(rows[-1], flush=True)
-    write_csv("sparse_fm_operators", ("strength", "d", "sort seconds", "random seconds", "ratio"), rows)
-
-
 if __name__ == "__main__":
-    run(
-        {
-            "operators": operators,
-            "study": study,
-            "short": short,
-            "convergence": convergence,
-            "scaling": scaling,
-            "selection": selection,
-        },
-        ("operators", "study", "short", "convergence", "scaling"),
-    )
+    run({"study": study, "convergence": convergence, "scaling": scaling})

@@ -1,6 +1,6 @@
-"""Tables 3a and 3b of the sparse FM paper: MovieLens 100K (RMSE), a9a and NIPS (AUC), squared loss, rank 30.
+"""Tables 3a and 3b of the sparse FM paper: MovieLens 100K (RMSE) and a9a (AUC), squared loss, rank 30.
 
-    python -m benchmarks.lab.sparse_fm_table_3 [a9a] [movielens] [nips] [--splits N] [--seeds N] [--method TI]… [--solver cd]
+    python -m benchmarks.lab.sparse_fm_table_3 [a9a] [movielens] [--splits N] [--seeds N] [--method TI]… [--solver cd]
 
 MovieLens 100K: users and items one-hot, then the source's 49 + 29 side features; 64,000 / 16,000 / 20,000
 ratings train, validate, test, five such divisions with a first P each, and the linear model beside: at
@@ -10,17 +10,13 @@ models take the same α and half its β, and γ from a grid on validation (3b), 
 interactions (3a). Figures of MovieLens are made once (sparse_fm_table_3_movielens_splits.csv): an
 interrupted run goes on.
 
-NIPS stands for RCV1, which is not at hand: the papers of thirteen volumes as words, and whether they are of
-the later half, which is far harder than RCV1's topics; the printed columns beside it are RCV1's.
-
-Left out: FD (not at hand); the authors' own test rows, which are not published: their RMSE lie
+Left out: RCV1 and FD (not at hand); the authors' own test rows, which are not published: their RMSE lie
 about .01 below those of any division here, for the full FM as for the sparse ones.
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
 import os
 import time
 from collections.abc import Sequence
@@ -34,7 +30,7 @@ from sklearn.datasets import load_svmlight_file
 from sklearn.linear_model import Ridge
 from sklearn.metrics import roc_auc_score
 
-from benchmarks.lab.common import finished, write_csv
+from benchmarks.lab.common import append_csv, read_csv, write_csv
 from benchmarks.lab.sparse_fm_synthetic import so_many_epochs
 from recsys import FitError
 from recsys.datasets import load_dataset
@@ -55,13 +51,6 @@ PRINTED = {  # method: (3a, its interactions), (3b, its interactions)
         "L1": (0.90197, 1026.0, 0.90193, 946.0),
         "L21": (0.90259, 990.0, 0.90269, 1081.0),
         "FM": (None, None, 0.90280, 7503.0),
-    },
-    "nips": {  # of RCV1
-        "TI": (None, None, 0.99258, 663_793.8),
-        "CS": (0.99197, 1035.0, 0.99243, 170_820.0),
-        "L1": (None, None, 0.99195, 0.0),
-        "L21": (None, None, 0.99195, 0.0),
-        "FM": (None, None, 0.99195, 0.0),
     },
 }
 CLASSES_COLUMNS = (
@@ -140,30 +129,6 @@ def a9a() -> list[Any]:
     return [(X[train], y[train]), (X[valid], y[valid]), (held, truth)]
 
 
-def nips() -> list[Any]:
-    """Return papers of NIPS 0–12 as words, and whether they are of the later half: 1,113 / 279 / 348 rows.
-
-    As RCV1's, rows are tf-idf of length one with about 75 words each (those of the largest weight), and
-    there are many more words than papers. The file has the papers in the order of the volumes.
-    """
-    with gzip.open(Path(os.environ["RECSYS_DATA"]) / "nips" / "nips.corpus.gz", "rt") as file:
-        lines = [line.split()[1:] for line in file if line.strip()]
-    cells = [(i, *map(int, cell.split(":"))) for i, line in enumerate(lines) for cell in line]
-    rows, words, counts = np.array(cells).T
-    X = sp.csr_matrix((counts.astype(float), (rows, words)))
-    papers = np.bincount(X.indices, minlength=X.shape[1])
-    X.data = (1.0 + np.log(X.data)) * np.log(X.shape[0] / papers)[X.indices]
-    for i in range(X.shape[0]):
-        own = X.data[X.indptr[i] : X.indptr[i + 1]]
-        own[np.argsort(own, kind="stable")[:-75]] = 0.0
-    X.eliminate_zeros()
-    X = X[:, np.bincount(X.indices, minlength=X.shape[1]) >= 2]
-    X = sp.csr_matrix(sp.diags(1.0 / np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())) @ X)
-    y = np.where(np.arange(len(lines)) >= len(lines) / 2, 1.0, -1.0)
-    order = np.random.default_rng(0).permutation(len(y))
-    return [(X[part], y[part]) for part in np.split(order, [1113, 1392])]
-
-
 def figure(name: str, model: Any, part: Any) -> float:
     X, y = part
     if name != "movielens":
@@ -204,7 +169,6 @@ class Divisions:
         self, solver: str, epochs: int, name: str = "sparse_fm_table_3_movielens_splits"
     ) -> None:
         self.solver, self.epochs, self.name = solver, epochs, name
-        self.rows: list[Any] = [tuple(row) for row in finished(name)]
 
     def make(self, method: str, seed: int, **more: Any) -> FactorizationMachineRegressor:
         """Return an unfitted model."""
@@ -215,14 +179,14 @@ class Divisions:
 
     def row(self, table: str, method: str, split: int) -> Any:
         """Return what is there, or None."""
-        found = [r for r in self.rows if (r[0], r[1], int(r[2])) == (table, method, split)]
-        return found[0] if found else None
+        key = (table, method, str(split))
+        rows = [tuple(row.values()) for row in read_csv(self.name)]
+        return next((row for row in rows if row[:3] == key), None)
 
     def note(self, *row: Any) -> None:
-        """Keep a row, and write all."""
+        """Keep a row."""
         print(row, flush=True)
-        write_csv(self.name, self.columns, [*self.rows, row])
-        self.rows = [tuple(kept) for kept in finished(self.name)]  # as an interrupted run would see them
+        append_csv(self.name, self.columns, [row])
 
     def run(self, split: int, methods: Sequence[str]) -> None:
         """Make what is missing of one division: the linear model, the FM, and the sparse ones."""
@@ -288,30 +252,17 @@ class Divisions:
         rmse, used = figure("movielens", model, parts[2]), model.n_used_interactions_
         self.note("3b", method, split, rmse, used, gamma, *shared.values())
 
-    def lower(self, split: int, methods: Sequence[str]) -> None:
-        """Make the rows of Table 3b again whose strength is the least of the grid, from there on."""
-        if self.row("both", "FM", split) is None:
-            return
-        parts = divided(split, self.solver)
-        for method in methods:
-            row = self.row("3b", method, split)
-            if row is None or abs(np.log(float(row[5]) / min(GAMMAS))) > 1e-3:
-                continue
-            shared = {"alpha": float(row[6]), "beta": float(row[7])}
-            start = {min(GAMMAS): self.at(method, split, min(GAMMAS), parts, shared)}
-            self.rows.remove(row)
-            self.best(method, split, start, parts, shared)
-
     def summary(self) -> list[tuple[Any, ...]]:
         """Return the means over divisions beside the printed ones, and beside the linear model's."""
         out = []
-        plain = {int(r[2]): float(r[3]) for r in self.rows if r[1] == "linear"}
+        rows = [tuple(row.values()) for row in read_csv(self.name)]
+        plain = {int(r[2]): float(r[3]) for r in rows if r[1] == "linear"}
         for table, method in [
             ("both", "linear"),
             ("both", "FM"),
             *((t, m) for t in ("3a", "3b") for m in SOLVER),
         ]:
-            mine = [r for r in self.rows if (r[0], r[1]) == (table, method) and r[3] != "N/A"]
+            mine = [r for r in rows if (r[0], r[1]) == (table, method) and r[3] != "N/A"]
             if not mine:
                 continue
             printed: tuple[Any, ...] = PRINTED["movielens"].get(method, (None,) * 4)
@@ -337,7 +288,6 @@ def movielens_tables(splits: int, methods: Sequence[str], solver: str, epochs: i
     study = Divisions(solver, epochs)
     for split in range(splits):
         with so_many_epochs():
-            study.lower(split, methods)
             study.run(split, methods)
         write_csv(
             "sparse_fm_table_3_movielens",
@@ -356,38 +306,9 @@ def movielens_tables(splits: int, methods: Sequence[str], solver: str, epochs: i
         )
 
 
-def few_features() -> None:
-    """Fit interactions of few features of MovieLens 100K: an FM of theirs on what the linear model leaves.
-
-    CS keeps all pairs of the features that it keeps; printed is one of 7,264 interactions, thus of about 121
-    features, which is better than the FM of all. Here the most frequent features stand for such a choice: the
-    first division, β on validation.
-    """
-    parts = divided(0)
-    (X, y), alpha = parts[0], linear(parts)[1]
-    plain = Ridge(alpha * len(y), solver="sparse_cg", tol=1e-6).fit(X, y)
-    order = np.argsort(-np.asarray(X.sum(axis=0)).ravel(), kind="stable")
-    rows: list[tuple[Any, ...]] = [(0, 0, "", figure("movielens", plain, parts[2]))]
-    for many in (78, 121, 400, 800, 1600, X.shape[1]):
-        own = order[:many]
-
-        def score(model: Any, part: Any, own: np.ndarray = own) -> float:
-            both = plain.predict(part[0]) + model.predict(part[0][:, own])
-            return float(np.sqrt(np.mean((np.clip(both, 1, 5) - part[1]) ** 2)))
-
-        fits = {
-            beta: make("movielens", "FM", 0, alpha=alpha, beta=beta).fit(X[:, own], y - plain.predict(X))
-            for beta in (3e-5, 1e-4, 3e-4, 1e-3, 1.5e-3)
-        }
-        beta = min(fits, key=lambda b: score(fits[b], parts[1]))
-        rows.append((many, many * (many - 1) // 2, beta, score(fits[beta], parts[2])))
-        print(rows[-1], flush=True)
-    write_csv("sparse_fm_few_features", ("features", "interactions", "beta", "rmse"), rows)
-
-
 def linear_row(name: str) -> tuple[Any, ...]:
     """Return the row of the linear model of two classes: its strength on validation."""
-    train, valid, test = {"a9a": a9a, "nips": nips}[name]()
+    train, valid, test = a9a()
     started = time.perf_counter()
     plain = [
         Ridge(a * len(train[1]), solver="sparse_cg", tol=1e-6).fit(*train)
@@ -408,18 +329,12 @@ def linear_row(name: str) -> tuple[Any, ...]:
     )
 
 
-def only_linear(name: str) -> None:
-    """Put the linear model's row in a file that does not have it."""
-    rows = [row for row in finished(f"sparse_fm_table_3_{name}") if row[2] != "linear"]
-    write_csv(f"sparse_fm_table_3_{name}", CLASSES_COLUMNS, [linear_row(name), *rows])
-
-
 def classes_tables(name: str, seeds: int, methods: Sequence[str]) -> None:
     """Table 3 of two classes: the FM's α and β on validation, then the sparse models.
 
     Rows of methods that are not asked for stay as they are.
     """
-    train, valid, test = {"a9a": a9a, "nips": nips}[name]()
+    train, valid, test = a9a()
     started = time.perf_counter()
     grid = [(a, b) for a in (1e-5, 1e-4, 1e-3) for b in (1e-5, 1e-4, 3e-4, 1e-3)]
     score = {
@@ -427,7 +342,7 @@ def classes_tables(name: str, seeds: int, methods: Sequence[str]) -> None:
     }
     alpha, beta = max(score, key=lambda key: score[key])
     print(name, "FM's alpha and beta", alpha, beta, time.perf_counter() - started, flush=True)
-    there = finished(f"sparse_fm_table_3_{name}")
+    there = [tuple(row.values()) for row in read_csv(f"sparse_fm_table_3_{name}")]
     rows: list[Any] = [row for row in there if row[2] in SOLVER and row[2] not in methods]
     rows.insert(0, next((row for row in there if row[2] == "linear"), None) or linear_row(name))
 
@@ -499,23 +414,13 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
     parser.add_argument("data", nargs="*", default=["a9a", "movielens"])
     parser.add_argument("--splits", type=int, default=5)
-    parser.add_argument("--seeds", type=int, default=3, help="first P's of a9a and NIPS")
+    parser.add_argument("--seeds", type=int, default=3, help="first P's of a9a")
     parser.add_argument("--method", action="append", choices=list(SOLVER))
     parser.add_argument("--solver", choices=("cd", "pairs"), default="cd", help="of TI and L1")
-    parser.add_argument("--linear", action="store_true", help="of a9a and NIPS the linear model alone")
-    parser.add_argument(
-        "--few", action="store_true", help="of MovieLens interactions of few features alone"
-    )
     parser.add_argument("--epochs", type=int, default=60)
     given = parser.parse_args()
-    for name in ("a9a", "nips"):
-        if name in given.data and given.linear:
-            only_linear(name)
-        elif name in given.data:
-            with so_many_epochs():
-                classes_tables(name, given.seeds, given.method or list(SOLVER))
-    if given.few:
+    if "a9a" in given.data:
         with so_many_epochs():
-            few_features()
-    elif "movielens" in given.data:
+            classes_tables("a9a", given.seeds, given.method or list(SOLVER))
+    if "movielens" in given.data:
         movielens_tables(given.splits, given.method or list(SOLVER), given.solver, given.epochs)

@@ -2,18 +2,14 @@
 
 The thesis validates C and the kernel's parameters together in a nested 5-fold validation, 20
 times. So here, but that on tables above 1,000 rows and on the artificial ones the kernel is chosen
-first and C second, with one inner fold. Table 6.4 goes on where it was stopped, and `runs` says how many
-of them a table has. LAB_TABLES=a,b runs these tables alone,
-LAB_PROCESSES=1 one job at a time.
+first and C second, with one inner fold. Both go on where they were stopped. LAB_TABLES=a,b runs these
+tables alone, LAB_PROCESSES=1 one job at a time.
 
-    python -m benchmarks.lab.table_6 6.3                  also table_6_3_ones.csv: Table 6.3 by ONES
-    python -m benchmarks.lab.table_6 6.4 [TABLE ...]      tables named are computed anew
-    python -m benchmarks.lab.table_6 draw                 Figure 6.9
+    python -m benchmarks.lab.table_6 [6.3] [6.4] [draw]    6.3: also by ONES; draw: Figure 6.9
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -26,11 +22,12 @@ from benchmarks.lab.common import (
     each,
     family,
     figure,
+    finished,
     names,
     nested_auc,
     read_csv,
+    run,
     table,
-    without,
     write_csv,
     write_png,
 )
@@ -123,8 +120,8 @@ def artificial(form: str, d: int, c: int, seed: int, ones: int) -> list[float]:
 def table_6_3() -> None:
     """Add the numbers of ones that table_6_3_ones.csv lacks: delete it to start again."""
     columns = ("ones", "kernel", *FORMS, "rank")
-    have = {int(row["ones"]) for row in without("table_6_3_ones", lambda row: False)}
-    for ones in [ones for ones in ONES if ones not in have]:
+    have = finished("table_6_3_ones", "ones")
+    for ones in [ones for ones in ONES if (str(ones),) not in have]:
         jobs = [
             (f, d, c, seed, ones) for f in FORMS for d in (2, 3) for c in (2, 3) for seed in range(3)
         ]
@@ -149,34 +146,27 @@ def table_6_3() -> None:
 COLUMNS = ("table", "kernel", "runs", "auc", "std", "printed", "difference")
 
 
-def table_6_4(only: list[str]) -> None:
-    """Add the runs that the file lacks; those of the tables named are made anew."""
-    kept = without("table_6_4_runs", lambda row: row["table"] in only)
-    have = {(row["table"], row["kernel"], int(row["seed"])) for row in kept}
+def table_6_4() -> None:
+    """Add the runs that the file lacks."""
+    have = finished("table_6_4_runs", "table", "kernel", "seed")
     order = sorted(names(), key=lambda n: (len(table(n).y), n))  # the quick ones first
     jobs = [(name, kernel, seed) for name in chosen(order) for seed in range(RUNS) for kernel in KERNELS]
     # Table by table and kernel by kernel, whose matrices take longer than a run on them.
     jobs.sort(key=lambda job: (order.index(job[0]), KERNELS.index(job[1]), job[2]))
-    jobs = [job for job in jobs if job not in have]
+    jobs = [job for job in jobs if tuple(map(str, job)) not in have]
     columns = ("table", "kernel", "seed", "auc")
     each(one, jobs, done=lambda row: append_csv("table_6_4_runs", columns, [row]))
     summarise(order)
 
 
 def summarise(order: list[str]) -> None:
-    """Write the means over those runs that all kernels of a table have, where they are no fewer than before."""
-    before: dict[str, list[dict[str, str]]] = {}
-    for row in without("table_6_4", lambda row: False):
-        before.setdefault(row["table"], []).append(row)
+    """Write the means over those runs that all kernels of a table have."""
     runs: dict[tuple[str, str], dict[int, float]] = {}
     for row in read_csv("table_6_4_runs"):
         runs.setdefault((row["table"], row["kernel"]), {})[int(row["seed"])] = float(row["auc"])
     rows: list[tuple] = []
     for name in order:
         common = set.intersection(*(set(runs.get((name, k), {})) for k in KERNELS))
-        if name in before and len(common) < int(before[name][0]["runs"]):
-            rows += [tuple(row.values()) for row in before[name]]
-            continue
         for k, kernel in enumerate(KERNELS if common else ()):
             aucs = [runs[name, kernel][seed] for seed in sorted(common)]
             mean, printed = float(np.mean(aucs)), PRINTED[name][k] if name in PRINTED else ""
@@ -210,9 +200,4 @@ def draw() -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "6.3":
-        table_6_3()
-    elif sys.argv[1] == "draw":
-        draw()
-    else:
-        table_6_4(sys.argv[2:])
+    run({"6.3": table_6_3, "6.4": table_6_4, "draw": draw}, ("6.3", "6.4"))

@@ -29,9 +29,9 @@ from benchmarks.lab.common import (
     chosen,
     each,
     figure,
+    finished,
     read_csv,
     run,
-    without,
     write_csv,
     write_png,
 )
@@ -125,74 +125,6 @@ def compiled() -> None:
     genetic_search(np.eye(4), [1.0, 1, -1, -1], generations=2)
 
 
-def proof(name: str, flipped: float, limit: float, split: int) -> tuple:
-    """Return what is proved of one split: seconds, whether all, the weight, its bound and the gap."""
-    compiled()
-    data = task(name)
-    X, _, y, _ = train_test_split(data.X, data.y, test_size=0.3, random_state=split, stratify=data.y)
-    wrong = np.random.default_rng(split).random(len(y)) < flipped
-    y = np.where(wrong, 1 - y, y)
-    machine = KOMD(0.0, kernel="mdnf-sum", kernel_params={"d": 10, "c": 5}).fit(X, y)
-    signed = signed_weights(machine, len(y))
-    started = time.perf_counter()
-    found = search_rule(X, signed, seconds=limit)
-    seconds = time.perf_counter() - started
-    return name, flipped, limit, split, seconds, found.exact, found.weight, found.bound, found.gap
-
-
-def proofs() -> None:
-    jobs = [(name, *some, split) for some in SECONDS for name in TASKS for split in range(5)]
-    found = each(proof, jobs)
-    rows = []
-    for some in SECONDS:
-        for name in TASKS:
-            mine = [row for row in found if row[:3] == (name, *some)]
-            seconds, exact, weight, bound, gap = (np.array(x) for x in list(zip(*mine, strict=True))[4:])
-            rows.append(
-                (
-                    name,
-                    *some,
-                    len(mine),
-                    int(exact.sum()),
-                    float(np.median(seconds)),
-                    float(seconds.max()),
-                    float(weight.mean()),
-                    float(bound.mean()),
-                    float(gap.max()),
-                )
-            )
-            print(rows[-1], flush=True)
-    heads = ("splits", "proved", "seconds", "most_seconds", "weight", "bound", "largest_gap")
-    write_csv("table_7_2_proofs", ("task", "flipped", "limit", *heads), rows)
-
-
-def evolution(name: str, split: int, population: int, seed: int) -> tuple:
-    """Return what one genetic search on a table has found."""
-    data = task(name)
-    X, held, y, truth = train_test_split(
-        data.X, data.y, test_size=0.3, random_state=split, stratify=data.y
-    )
-    machine = KOMD(0.0, kernel="mdnf-sum", kernel_params={"d": 10, "c": 5}).fit(X, y)
-    found = genetic_search(X, signed_weights(machine, len(y)), population=population, seed=seed)
-    test = agreement(found.rule, held, truth == 1)
-    return name, population, found.exact, found.weight, test, found.n_iter
-
-
-def populations() -> None:
-    sizes = (500, 2000)
-    jobs = [(name, split, size, split) for name in TASKS for size in sizes for split in range(5)]
-    found = each(evolution, jobs)
-    rows = []
-    for name in TASKS:
-        for size in sizes:
-            mine = [row[2:] for row in found if row[:2] == (name, size)]
-            exact, weight, test, generation = (np.array(x) for x in zip(*mine, strict=True))
-            means = (float(weight.mean()), float(test.mean()), float(np.median(generation)))
-            rows.append((name, size, len(mine), int(exact.sum()), *means))
-    heads = ("task", "population", "searches", "all_weight", "weight", "test", "median_generation")
-    write_csv("table_7_2_populations", heads, rows)
-
-
 COLUMNS = (
     "task",
     "split",
@@ -217,8 +149,8 @@ MEANS = ("machine", "train", "test", "fidelity", "clauses", "literals", "generat
 def main() -> None:
     compiled()
     tasks = chosen(TASKS)
-    without("table_7_2", lambda row: row["task"] in tasks)
-    jobs = [(name, split) for name in tasks for split in range(5)]
+    have = finished("table_7_2", "task", "split")
+    jobs = [(name, split) for name in tasks for split in range(5) if (name, str(split)) not in have]
     each(one, jobs, done=lambda rows: append_csv("table_7_2", COLUMNS, rows))
     rows = read_csv("table_7_2")
     rows.sort(key=lambda r: (TASKS.index(r["task"]), int(r["split"]), METHODS.index(r["method"])))
@@ -255,7 +187,4 @@ def draw() -> None:
 
 
 if __name__ == "__main__":
-    run(
-        {"table": main, "proofs": proofs, "populations": populations, "draw": draw},
-        ("table", "proofs", "populations"),
-    )
+    run({"table": main, "draw": draw}, ("table",))

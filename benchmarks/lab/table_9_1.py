@@ -6,18 +6,14 @@ yardstick of 9.3.1. dna's rows differ in their ones; its degrees are the 47 of T
 Above LARGE training rows GRAM and R-MKL end at a tolerance of 1e-5 or after 200 steps in Table 9.1; the thesis
 has 1e-8 and 1,000. The figures' fits have the library's own.
 
-    python -m benchmarks.lab.table_9_1 table [METHOD ...]      methods named are run anew
-    python -m benchmarks.lab.table_9_1 figures [METHOD ...]
-    python -m benchmarks.lab.table_9_1 draw
-    python -m benchmarks.lab.table_9_1 ends                    GRAM with 1e-8 and 1,000 steps
+    python -m benchmarks.lab.table_9_1 [table] [figures] [draw] [ends]      ends: GRAM with 1e-8 and 1,000 steps
 
 Seconds are of learning, the kernels' matrices given, which are computed once for all methods of a split.
-What the results files hold is not computed again; LAB_TABLES=a,b runs these tables alone.
+LAB_TABLES=a,b runs these tables alone.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 
 import numpy as np
@@ -30,10 +26,11 @@ from benchmarks.lab.common import (
     chosen,
     each,
     figure,
+    finished,
     names,
     read_csv,
+    run,
     table,
-    without,
     write_csv,
     write_png,
 )
@@ -123,17 +120,18 @@ def end(name: str, seed: int) -> tuple:
     return name, seed, float(auc), 100 * float(model.ratio_), model.n_iter_, model.stopped_
 
 
-def ends(again: list[str]) -> None:
-    """Write what another end of GRAM's search changes; tables named are run anew."""
-    kept = without("table_9_1_ends", lambda row: row["table"] in again)
-    have = {(row["table"], int(row["seed"])) for row in kept}
+def ends() -> None:
+    """Write what another end of GRAM's search changes."""
+    have = finished("table_9_1_ends", "table", "seed")
     before = {
         (row["table"], int(row["seed"])): (float(row["auc"]), float(row["ratio"]), int(row["steps"]))
         for row in read_csv("table_9_1_runs")
         if row["method"] == "GRAM"
     }
     columns = ("table", "seed", "auc", "ratio", "steps", "stopped", "auc_9_1", "ratio_9_1", "steps_9_1")
-    jobs = [(n, seed) for n in chosen(list(ENDS)) for seed in range(ENDS[n]) if (n, seed) not in have]
+    jobs = [
+        (n, seed) for n in chosen(list(ENDS)) for seed in range(ENDS[n]) if (n, str(seed)) not in have
+    ]
     each(end, jobs, done=lambda row: append_csv("table_9_1_ends", columns, [(*row, *before[row[:2]])]))
 
 
@@ -147,16 +145,15 @@ def soft_margin(K: np.ndarray, T: np.ndarray, y: np.ndarray, truth: np.ndarray) 
     return "soft margin", auc, float("nan"), 0, f"λ={model.best_params_['regularization']:g}", seconds
 
 
-def table_9_1(again: list[str]) -> None:
+def table_9_1() -> None:
     tables = names(without=("monks-1", "monks-2", "monks-3"))
     tables.sort(key=lambda n: (len(table(n).y), n))
     labels = (*METHODS, "soft margin")
-    kept = without("table_9_1_runs", lambda row: row["method"] in again)
-    have = {(row["table"], int(row["seed"]), row["method"]) for row in kept}
+    have = finished("table_9_1_runs", "table", "seed", "method")
     jobs = []
     for seed in range(SPLITS):  # outermost, so that a run that is ended leaves each table as many
         for name in chosen(tables):
-            missing = tuple(label for label in labels if (name, seed, label) not in have)
+            missing = tuple(label for label in labels if (name, str(seed), label) not in have)
             if missing:
                 jobs.append((name, seed, missing))
     columns = ("table", "seed", "method", "auc", "ratio", "steps", "stopped", "seconds")
@@ -237,7 +234,7 @@ def convergence(name: str, rate: float) -> list[tuple]:
     return [(name, rate, step, 100 * ratio) for step, ratio in enumerate(model.ratios_)]
 
 
-def figures(again: list[str]) -> None:
+def figures() -> None:
     tables = [
         "house-votes",
         "soybean",
@@ -251,19 +248,16 @@ def figures(again: list[str]) -> None:
     ]
     two = ("tic-tac-toe", "spect")
     columns = ("table", "degrees", "method", "auc", "ratio", "seconds")
-    kept = without("figure_9_2_9_3", lambda row: row["method"] in again)
-    have = {(row["table"], row["method"]) for row in kept}
+    have = finished("figure_9_2_9_3", "table", "method")
     jobs = [(n, 0, (label,)) for n in chosen(tables) for label in METHODS if (n, label) not in have]
     each(by_degree, jobs, done=lambda rows: append_csv("figure_9_2_9_3", columns, rows))
 
-    kept = without("figure_9_4", lambda row: "GRAM" in again)
-    have = {(row["table"], float(row["learning_rate"])) for row in kept}
-    rates = [(n, rate) for n in chosen(two) for rate in (0.01, 0.1, 1.0, 10.0) if (n, rate) not in have]
+    have = finished("figure_9_4", "table", "learning_rate")
+    rates = [(n, r) for n in chosen(two) for r in (0.01, 0.1, 1.0, 10.0) if (n, f"{r:g}") not in have]
     heads = ("table", "learning_rate", "step", "ratio")
     each(convergence, rates, done=lambda rows: append_csv("figure_9_4", heads, rows))
 
-    kept = without("figure_9_5", lambda row: row["method"] in again)
-    have = {(row["table"], row["method"]) for row in kept}
+    have = finished("figure_9_5", "table", "method")
     shares = [(n, label) for n in chosen(tables) for label in METHODS if (n, label) not in have]
     heads = ("table", "method", "degree", "weight")
     each(weights, shares, done=lambda rows: append_csv("figure_9_5", heads, rows))
@@ -312,8 +306,7 @@ def draw() -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "draw":
-        draw_9_1()
-        draw()
-    else:
-        {"table": table_9_1, "figures": figures, "ends": ends}[sys.argv[1]](sys.argv[2:])
+    run(
+        {"table": table_9_1, "figures": figures, "ends": ends, "draw": draw, "draw_9_1": draw_9_1},
+        ("table", "figures", "ends"),
+    )
