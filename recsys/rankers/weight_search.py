@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 from recsys._jit import in_parts, jit, parallel
 from recsys.utils.topn import top_n
 
-GRID = (3.0, 1.0, 0.3, 0.1, 0.03)  # weights of an addition, relative to what is there
+GRID = (1.0, 0.3, 0.1, 0.03)  # weights of an addition, relative to what is there
 FACTORS = (2.0, 1.41)  # by which weights are changed at the end
 LEAST = 3e-4  # of the criterion that an addition must gain: less is chance, and every part costs time
 CUTOFF = 10  # of nDCG
 FIRST = 50  # items of each candidate's list that are taken one by one
-REST = 1_000  # of the others that are drawn
+REST = 500  # of the others that are drawn
+STALE = 0.7  # of the best gain of a step: candidates whose last gain is less are not tried
 
 
 class HeldOut:
@@ -95,9 +96,10 @@ def find_weights(held: HeldOut, rounds: int) -> tuple[dict[str, float], dict[str
     """Return the weights of a blend, which sum to 1, and AUC and nDCG@10 of each candidate and of it.
 
     The candidate that is best alone begins. Each step adds the candidate, with the weight of `GRID`,
-    that raises the criterion most, while it rises by `LEAST`; then weights are multiplied and divided by
-    `FACTORS`, and parts left out, while that raises it or costs next to nothing. There are at most
-    `rounds` additions, the first among them.
+    that raises the criterion most, while it rises by `LEAST`; candidates are tried in the order of their
+    last gains, until these are below `STALE` of the best of the step. Then weights are multiplied and
+    divided by `FACTORS`, and parts left out, while that raises it or costs next to nothing. There are at
+    most `rounds` additions, the first among them.
     """
     nothing = np.zeros(len(held.worth), dtype=np.float32)
     alone = {name: held.figures(nothing, added, [1.0])[0] for name, added in held.scores.items()}
@@ -108,15 +110,19 @@ def find_weights(held: HeldOut, rounds: int) -> tuple[dict[str, float], dict[str
     first = max(alone, key=lambda name: float(criterion(alone[name])))
     weights, total = {first: 1.0}, held.scores[first].copy()
     best = float(criterion(alone[first]))
+    gains = dict.fromkeys(held.scores, np.inf)
     for _ in range(1, rounds):
         size = float(np.sqrt(np.mean(np.square(total, dtype=np.float64))))
         steps = [size * weight for weight in GRID]
-        found = [
-            (value, weight, name)
-            for name in held.scores
-            for value, weight in zip(values(total, name, steps), steps, strict=True)
-        ]
-        value, weight, name = max(found, key=lambda one: one[0])
+        value, weight, name = -np.inf, 0.0, first
+        for candidate in sorted(gains, key=lambda one: -gains[one]):
+            if gains[candidate] < STALE * (value - best):
+                break
+            values_of = values(total, candidate, steps)
+            highest = max(values_of)
+            gains[candidate] = highest - best
+            if highest > value:
+                value, weight, name = highest, steps[values_of.index(highest)], candidate
         if value <= best + LEAST:
             break
         best, total = value, total + np.float32(weight) * held.scores[name]
