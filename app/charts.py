@@ -10,6 +10,7 @@ import pandas as pd
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8a8a8a", "#b39700")
 UP, DOWN, BASE, TOTAL = COLORS[0], COLORS[1], "#8a8a8a", "#8a63c0"
 LABELS = 260  # pixels of a name at most
+PADDING = {"left": 0, "right": 16, "top": 5, "bottom": 5}  # the last number of an axis needs room
 
 
 def palette(names: list[str]) -> dict[str, str]:
@@ -42,7 +43,7 @@ def intervals(frame: pd.DataFrame, title: str, unit: str) -> Any:
     base = alt.Chart(frame).encode(y=_names(order), color=color, tooltip=tips)
     rule = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", scale=scale, title=unit), x2="high:Q")
     point = base.mark_point(size=110, filled=True, opacity=1).encode(x=alt.X("mean:Q", scale=scale))
-    return (rule + point).properties(height=36 * len(frame) + 100, title=title)
+    return (rule + point).properties(height=36 * len(frame) + 110, title=title, padding=PADDING)
 
 
 def lines(frame: pd.DataFrame, x: str, y: str, by: str, title: str, kind: str = "Q") -> Any:
@@ -66,7 +67,7 @@ def lines(frame: pd.DataFrame, x: str, y: str, by: str, title: str, kind: str = 
             ),
             tooltip=[by, f"{x}:{kind}", alt.Tooltip(f"{y}:Q")],
         )
-        .properties(height=320, title=title)
+        .properties(height=320, title=title, padding=PADDING)
     )
 
 
@@ -87,7 +88,7 @@ def bars(rows: list[tuple[str, float]], title: str, unit: str, total: float | No
     frame = pd.DataFrame(records)
     colors = {"raises it": UP, "lowers it": DOWN, "base": BASE, "score": TOTAL}
     kinds = [kind for kind in colors if kind in set(frame["kind"])]
-    legend = alt.Legend(title=None, orient="bottom") if len(kinds) > 1 else None
+    legend = alt.Legend(title=None, orient="bottom", columns=2) if len(kinds) > 1 else None
     return (
         alt.Chart(frame)
         .mark_bar()
@@ -102,7 +103,7 @@ def bars(rows: list[tuple[str, float]], title: str, unit: str, total: float | No
             ),
             tooltip=["name", alt.Tooltip("value:Q", format="+.4f")],
         )
-        .properties(height=26 * len(frame) + (110 if legend else 60), title=title)
+        .properties(height=26 * len(frame) + (150 if legend else 110), title=title, padding=PADDING)
     )
 
 

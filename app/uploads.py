@@ -16,7 +16,7 @@ import pandas as pd
 import streamlit as st
 
 from recsys import InputError, Interactions
-from recsys.data.columns import find_columns
+from recsys.data.columns import find_columns, title_column
 from recsys.data.tables import read_table
 
 SHOWN = 8  # rows of the preview
@@ -140,13 +140,8 @@ def preview(content: bytes, name: str, sheet: str | None, form: dict[str, Any]) 
         if found and found[0] not in roles.values():
             roles[role] = found[0]
     free = [name for name in rows.columns if name not in roles.values()]
-    titles = [
-        name
-        for name in free
-        if re.search(r"title|titel|bezeichnung|titre|título|titolo|_name$|^name", name, re.I)
-    ]
-    if titles:
-        roles["title"] = titles[0]
+    if title := title_column(free):
+        roles["title"] = str(title)
     return Preview(rows, roles)
 
 

@@ -26,6 +26,16 @@ PURPOSES = {
     "content": ("By item features", "Items with the same genres and other features."),
     "popularity": ("Popular", "The same items for everybody."),
 }
+# Metrics in words, for those who do not know them.
+MEANINGS = {
+    "auc": "how often a hidden item is ranked above one that the user does not have; 0.5 is chance",
+    "ndcg": "0 to 1, higher when more hidden items are near the top of the list",
+    "map": "0 to 1, higher when more hidden items are near the top of the list",
+    "precision": "share of the list that is hidden items",
+    "recall": "share of the hidden items that are in the list",
+    "hit": "share of users with a hidden item in their list",
+    "mrr": "1 where a hidden item is first in the list, 1/2 where it is second, and so on",
+}
 
 
 def models() -> list[str]:
@@ -53,6 +63,12 @@ def summary(spec: str) -> str:
 def metrics() -> list[str]:
     """Return the metrics as reports name them."""
     return [f"{name}@10" if METRICS.get(name).cutoff else name for name in METRICS.names()]
+
+
+def meaning(metric: str) -> str:
+    """Return what a metric measures, in a line."""
+    name = metric.partition("@")[0]
+    return f"{metric}: {MEANINGS.get(name, METRICS.get(name).definition)}."
 
 
 def choose_model(items: int) -> str:

@@ -13,7 +13,7 @@ from app.catalog import Catalog
 from app.choices import SAMPLE, ask, scoped
 from app.jobs import result, results
 from app.navigation import go_to
-from app.parts.models import BALANCED, DEFAULT, metrics, models, named
+from app.parts.models import BALANCED, DEFAULT, meaning, metrics, models, named
 from app.parts.text import count, escaped
 from recsys import InputError
 from recsys.data import PROTOCOLS, find_protocol
@@ -86,7 +86,7 @@ def choose(catalog: Catalog) -> dict[str, Any] | None:
         st.caption(f"Hidden and predicted: {escaped(way.description)}.")
         measured = ask(st.multiselect, "Metrics", metrics(), key="metrics", default=list(MEASURED))
         for name in measured:
-            st.caption(escaped(f"{name}: {parse_metric(name)[0].definition}."))
+            st.caption(escaped(meaning(name)), help=escaped(parse_metric(name)[0].definition))
     try:
         for spec in specs:
             ranker_of(spec)  # refuses an unknown one
@@ -178,17 +178,16 @@ def headline(report: Report, metric: str, names: list[str]) -> str:
 
 def others(report: Report, measured: tuple[str, ...], names: list[str]) -> list[str]:
     """Return how the best model by the first metric does on the other metrics."""
-    lines = []
+    lines = [meaning(measured[0])]
     for metric in measured[1:]:
         for name in names[1:2]:
             found = difference(report, metric, names[0], name)
             if found is not None:
-                clear = "clear" if found["clear"] else "not clear"
-                lines.append(f"{metric}: {found['by']:+.3f} against {name} ({clear}).")
-    lines.append(
-        f"{count(report.users, 'user')}, {count(report.items, 'item')}; {report.protocol}, "
-        f"{count(report.folds, 'fold')}."
-    )
+                clear = "a clear difference" if found["clear"] else "no clear difference"
+                lines.append(f"In {metric}: {found['by']:+.3f}, {clear}.")
+    hidden = find_protocol(report.protocol).description
+    users, items = count(report.users, "user"), count(report.items, "item")
+    lines.append(f"{users}, {items}. Hidden and predicted: {hidden}.")
     return lines
 
 
@@ -228,6 +227,9 @@ def command(catalog: Catalog, settings: dict[str, Any]) -> str:
     """Return the command that prints the same values."""
     uploaded = catalog.name.startswith("upload-")
     words = ["--interactions", catalog.data.name] if uploaded else ["--dataset", catalog.name]
+    for role in ("user", "item", "rating", "time", "weight") if uploaded else ():
+        if column := getattr(catalog.data.columns, role, None):
+            words += [f"--{role}-col", column]
     if catalog.least is not None and catalog.data is not catalog.every:
         words += ["--min-rating", f"{catalog.least:g}"]
     for spec in settings["models"]:

@@ -42,7 +42,7 @@ def page() -> None:
     st.header("Data", anchor=False)
     version = st.session_state.setdefault("upload version", 0)
     file = st.file_uploader(
-        "A file of your own: CSV, JSON, Parquet or Excel, one row for each time that a user had an item",
+        "A file of your own: CSV, JSON, Parquet or Excel, one row for each purchase, rating or click",
         type=uploads.TYPES,
         key=f"file {version}",
     )
@@ -185,15 +185,15 @@ def show(catalog: Catalog) -> None:
     if notes := [*data.notes, *limits(data)]:
         st.text("\n".join(notes))
     st.button("Recommend from it", on_click=go_to, args=("recommend",))
-    left, right = st.columns(2)
-    with left:
-        lengths = np.diff(catalog.matrix.indptr)
-        histogram(lengths, "Users by their number of items", "users")
-        if catalog.every.rating is not None:
-            ratings(catalog)
-    with right:
-        histogram(catalog.popularity, "Items by their number of users", "items")
-        over_time(data)
+    lengths = np.diff(catalog.matrix.indptr)
+    drawn = [
+        histogram(lengths, "Users by their number of items", "users"),
+        histogram(catalog.popularity, "Items by their number of users", "items"),
+    ]
+    drawn += [chart for chart in (ratings(catalog.every), over_time(data)) if chart is not None]
+    for k in range(0, len(drawn), 2):
+        for place, chart in zip(st.columns(len(drawn[k : k + 2])), drawn[k : k + 2], strict=True):
+            place.altair_chart(chart, width="stretch")
     with st.expander("The most popular items"):
         items = list(catalog.items)[:50]
         frame = pd.DataFrame(
@@ -205,31 +205,33 @@ def show(catalog: Catalog) -> None:
         st.dataframe(frame, hide_index=True)
 
 
-def histogram(values: Any, title: str, unit: str) -> None:
-    """Draw how many users or items have how many, in bins of doubling width."""
+def histogram(values: Any, title: str, unit: str) -> Any:
+    """Return how many users or items have how many, in bins of doubling width."""
     edges = 2 ** np.arange(int(np.log2(max(values.max(), 1))) + 2)
     counts, _ = np.histogram(values, edges)
     names = [f"{a}" if b - a == 1 else f"{a} to {b - 1}" for a, b in zip(edges, edges[1:], strict=False)]
     rows = [(name, float(number)) for name, number in zip(names, counts, strict=True)]
-    st.altair_chart(charts.bars(rows, title, unit), width="stretch")
+    return charts.bars(rows, title, unit)
 
 
-def ratings(catalog: Catalog) -> None:
-    """Draw how often each rating was given."""
-    grades, counts = np.unique(catalog.every.rating, return_counts=True)
-    if len(grades) <= 40:
-        rows = [(f"{g:g}", float(c)) for g, c in zip(grades, counts, strict=True)]
-        st.altair_chart(charts.bars(rows, "Ratings", "how often"), width="stretch")
+def ratings(data: Interactions) -> Any:
+    """Return how often each rating was given, where there are few different ones."""
+    if data.rating is None:
+        return None
+    grades, counts = np.unique(data.rating, return_counts=True)
+    if len(grades) > 40:
+        return None
+    rows = [(f"{g:g}", float(c)) for g, c in zip(grades, counts, strict=True)]
+    return charts.bars(rows, "Ratings", "how often")
 
 
-def over_time(data: Interactions) -> None:
-    """Draw the number of interactions over time, where times are dates."""
+def over_time(data: Interactions) -> Any:
+    """Return the number of interactions over time, where times are dates."""
     if data.time is None or np.median(data.time) < 1e8:  # positions and not seconds since 1970
-        return
+        return None
     time = pd.to_datetime(data.time[data.time > 0], unit="s")
     days = (time.max() - time.min()).days
     rule = "D" if days <= 92 else "MS" if days <= 3660 else "YS"
     counts = pd.Series(1, index=time).resample(rule).sum()
     frame = pd.DataFrame({"time": counts.index, "interactions": counts.to_numpy(), "what": "all"})
-    chart = charts.lines(frame, "time", "interactions", "what", "Interactions over time", kind="T")
-    st.altair_chart(chart, width="stretch")
+    return charts.lines(frame, "time", "interactions", "what", "Interactions over time", kind="T")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any
 
 import pandas as pd
@@ -49,7 +50,7 @@ def page() -> None:
         st.info("Choose at least one kernel.")
         return
     for name in names:
-        st.caption(escaped(f"{name}: {about(name)}"))
+        st.caption(f"{escaped(name)}: {about(name)}")
     key = ("kernels", catalog.key, tuple(names), top)
     frame = result(PAGE, key, lambda: curves(draw(catalog), names, int(top)), "Measuring")
     for error in dict.fromkeys(frame["error"][frame["error"] != ""]):
@@ -83,9 +84,10 @@ def draw(catalog: Catalog) -> Interactions:
 
 
 def about(name: str) -> str:
-    """Return what a kernel counts, as its description begins."""
+    """Return what a kernel counts, as its description begins, in Markdown."""
     first = (type(make_kernel(name)).__doc__ or "").strip().split("\n")[0]
-    return first.replace("`", "")
+    text = re.sub(r"^(mC|mD|C|D): ", "", first)
+    return re.sub(r"\\`(\w+)\\`", r"*\1*", escaped(text))
 
 
 def degree_parameters(name: str) -> list[str]:

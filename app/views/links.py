@@ -48,10 +48,10 @@ def page() -> None:
     )
     cold = ask(
         st.checkbox,
-        "Measure on objects that no training link has",
+        "Measure on new objects only",
         key="cold",
         value=False,
-        help="Their features are all that is known of them.",
+        help="None of their links is known, only their features.",
     )
     if not names:
         st.info("Choose at least one predictor.")

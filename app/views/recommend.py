@@ -101,15 +101,17 @@ def show_list(
 ) -> bool:
     """Show a list as cards and its download; return whether there is one."""
     liked = f"{catalog.verb} {count(len(person.likes), 'item')}"
-    st.text(f"For {person.name}, who {liked}." if person.user else f"For {person.name}: {liked}.")
+    about = st.empty()
     if not person.likes:
         st.info("This profile is empty, so the list shows popular items. Type a title you like.")
-    grid = st.grid("auto", min_column_width=330)
-    reasons = []
+    grid = st.grid("auto", min_column_width=280)
+    reasons: list[str] = []
+    shares = False
     for rank, item in enumerate(table["item"], 1):
         empty = not person.likes  # popular items, which no liked item explains
         why = None if empty else lists.explain(model, catalog, person, item, lists.REASONS)
         reasons.append(lists.reason(catalog, why, item) if why else popularity_of(catalog, item))
+        shares = shares or (why is not None and why.reasons.kind == "exact")
         actions = [
             ("Like", ":material/thumb_up:", partial(like, person, item)),
             ("Dislike", ":material/thumb_down:", partial(dislike, person, item)),
@@ -118,6 +120,8 @@ def show_list(
             actions.append(("Explain", ":material/help:", partial(open_explanation, item)))
         with grid.cell().container(border=True, height="stretch"):
             card(rank, catalog.titles[item], catalog.about(item), reasons[-1], item, actions)
+    text = f"For {person.name}, who {liked}." if person.user else f"For {person.name}: {liked}."
+    about.text(text + " In brackets: how much of the score a liked item gives." * shares)
     if len(table) == 0:
         st.info("Nothing is left to recommend.")
         return False

@@ -54,7 +54,7 @@ def of_users(catalog: Catalog) -> None:
         st.info("No rule passed its test. Draw more users.")
         return
     st.dataframe(
-        frame,
+        frame.round(2),
         hide_index=True,
         width="stretch",
         column_config={

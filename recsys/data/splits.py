@@ -273,14 +273,14 @@ def folds_of(
 
 @protocol(
     "half-profile",
-    "half of each profile of a group, at random",
+    "half of the items of each held-out user, at random",
     folds=5,
     grouped=True,
     fixed={"order": "random"},
 )
 @protocol(
     "half-profile-time",
-    "the later half of each profile of a group",
+    "the later half of the items of each held-out user",
     folds=5,
     grouped=True,
     times="needed",
@@ -289,7 +289,7 @@ def folds_of(
 )
 @protocol(
     "half-profile-file",
-    "the half of each profile of a group that stands last in the file",
+    "the half of the items of each held-out user that stands last in the file",
     folds=5,
     grouped=True,
     fixed={"order": "file"},
