@@ -21,7 +21,7 @@ from scipy.special import log_ndtr, ndtri_exp
 from recsys.fm.penalties import L2
 from recsys.fm.solvers.descent import Shrinkage
 from recsys.fm.solvers.pairs import pair_epoch
-from recsys.multilinear.arrays import ALIKE, Target
+from recsys.multilinear.arrays import Target
 from recsys.multilinear.losses import LOSSES
 from recsys.multilinear.pairs import Pairs, PairTerm, predict_pairs
 
@@ -149,13 +149,13 @@ class Sampler:
 
     def _draw_term(self, m: int, P: NDArray[np.float64]) -> None:
         loss = LOSSES.get("squared")
-        weights = ALIKE if self.row_weights is None else self.row_weights
+        weights = np.ones(len(self.y)) if self.row_weights is None else self.row_weights
         target = Target(self.target, self.fitted, loss.code, loss.curvature, weights)
         scale = self.precision * len(self.y)  # of the sum over rows beside a mean
 
         def prior(_: int, factors: NDArray[np.float64]) -> tuple[Any, Any, Any]:
             means, precisions, noise = [], [], []
-            for p in factors.T:
+            for p in factors:
                 # From w = 0 the precision would follow w, and w it, over dozens of draws.
                 mean, precision = self._draw_prior(p) if m > 1 or self._draws else (0.0, 1.0)
                 means.append(mean)
@@ -164,7 +164,8 @@ class Sampler:
             return np.array(precisions), np.array(means), np.array(noise)
 
         term = self._term(m, P)
-        pair_epoch(self.pairs, term, target, Shrinkage(0.0, L2, 0.0), threads=self.threads, prior=prior)
+        none = Shrinkage(0.0, L2, 0.0)
+        pair_epoch(self.pairs, [term], target, [none], threads=self.threads, prior=prior)
         for end, values in zip(self.ends, (term.left, term.right), strict=True):
             P[end] = values
 

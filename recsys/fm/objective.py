@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from recsys._jit import in_threads
 from recsys.fm.penalties import Penalty
-from recsys.multilinear.arrays import ALIKE, Compressed, Layout, Target
+from recsys.multilinear.arrays import Compressed, Layout, Target
 from recsys.multilinear.forms import ALL_SUBSETS, Form
 from recsys.multilinear.losses import Loss, mean_loss
 from recsys.multilinear.rows import ROW_CHUNKS, full_gradient, predict_rows
@@ -131,6 +131,9 @@ class Objective:
 
     def __post_init__(self) -> None:
         """Draw the pairs by which a pairwise objective is measured."""
+        self.alike = self.row_weights is None
+        if self.row_weights is None:
+            self.row_weights = np.ones(len(self.y))
         if self.loss.pairwise:
             self.pairs = self.draw(self.X.shape[0])
 
@@ -152,19 +155,21 @@ class Objective:
     @property
     def target(self) -> Target:
         """The targets of compiled passes, with the predictions, which they change in place."""
-        return self.target_of(self.y, self.pred)
+        return Target(self.y, self.pred, self.loss.code, self.loss.curvature, self.row_weights)
 
-    def target_of(self, y: Vector, pred: Vector, order: NDArray[np.int64] | None = None) -> Target:
-        """Return targets and predictions of the rows in an order, under this objective's loss."""
-        weights = ALIKE
-        if self.row_weights is not None:
-            weights = self.row_weights if order is None else self.row_weights[order]
-        return Target(y, pred, self.loss.code, self.loss.curvature, weights)
+    def compared(self) -> Target:
+        """Return the targets of the loss: of rows, or of the differences of pairs, drawn by weight."""
+        if self.pairs is None:
+            return self.target
+        ones = np.ones(len(self.pairs[0]))
+        with np.errstate(invalid="ignore"):  # of what has diverged
+            difference = self.pred[self.pairs[0]] - self.pred[self.pairs[1]]
+        return Target(ones, difference, self.loss.code, self.loss.curvature, ones)
 
     def draw(self, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return rows of the positive class and rows of the negative one, drawn with replacement."""
         up, down = np.flatnonzero(self.y > 0), np.flatnonzero(self.y <= 0)
-        if self.row_weights is None:
+        if self.alike:
             first, second = (self.rng.randint(len(some), size=count) for some in (up, down))
             return up[first], down[second]
         shares = [self.row_weights[some] / self.row_weights[some].sum() for some in (up, down)]
@@ -174,20 +179,14 @@ class Objective:
         )
 
     def counts(self) -> NDArray[Any]:
-        """Return how many rows have each column, (features,); of rows with weights their sum."""
-        X = self.X
-        if self.row_weights is None:
-            return np.bincount(X.indices, minlength=X.shape[1])
-        weights = np.repeat(self.row_weights, np.diff(X.indptr))
-        return (1.0 + ROUNDING) * np.bincount(X.indices, weights, minlength=X.shape[1])
+        """Return the sum of the weights of the rows that have each column, (features,)."""
+        weights = np.repeat(self.row_weights, np.diff(self.X.indptr))
+        return (1.0 + ROUNDING) * np.bincount(self.X.indices, weights, minlength=self.X.shape[1])
 
     def shares_of(self, members: NDArray[np.bool_]) -> Vector:
         """Return the share of these rows that has each column, (features,), by their weights."""
-        some = self.X[members] != 0
-        if self.row_weights is None:
-            return np.asarray(some.mean(axis=0)).ravel()
         weights = self.row_weights[members]
-        return np.asarray(some.T @ weights).ravel() / weights.sum()
+        return np.asarray((self.X[members] != 0).T @ weights).ravel() / weights.sum()
 
     def refresh(self) -> None:
         """Compute the predictions afresh: rounding does not pile up."""
@@ -195,23 +194,22 @@ class Objective:
 
     def value(self) -> float:
         """Return the objective at the current predictions and parameters."""
-        return self.data_loss(self.pred) + self.ridge(self.model.z) + self.penalty_value(self.model.z)
+        return self.data_loss() + self.ridge(self.model.z) + self.penalty_value(self.model.z)
 
     def trivial(self) -> float:
         """Return the objective of the model with all parameters 0, an upper bound for every fit."""
         k = 0 if self.learns_weights else self.model.components  # with them λ is 0, too
         constant = float(k * sum(form.kind == ALL_SUBSETS for form in self.model.forms))
-        zeros = np.zeros_like(self.model.z)
-        return self.data_loss(np.full(len(self.y), constant)) + self.penalty_value(zeros)
+        target = self.compared()
+        if self.pairs is None:
+            pred = np.full(len(self.y), constant)
+        else:
+            pred = np.zeros(len(target.y))
+        return mean_loss(target._replace(pred=pred)) + self.penalty_value(np.zeros_like(self.model.z))
 
-    def data_loss(self, pred: Vector) -> float:
+    def data_loss(self) -> float:
         """Return the mean loss."""
-        y, weights = self.y, ALIKE if self.row_weights is None else self.row_weights
-        if self.pairs is not None:  # the rows were drawn by their weights
-            with np.errstate(invalid="ignore"):  # of what has diverged
-                pred = pred[self.pairs[0]] - pred[self.pairs[1]]
-            y, weights = np.ones(len(pred)), ALIKE
-        return float(mean_loss(self.loss.code, pred, y, weights))
+        return mean_loss(self.compared())
 
     def ridge(self, z: Vector) -> float:
         """Return ½α‖w‖² + ½β‖P‖², and ½β‖λ‖² where λ is learned."""
@@ -244,18 +242,8 @@ class Objective:
         model, by = self.model, self.regularization
         # as many parts as the rows are worth, whatever the number of threads: the same bits on any
         parts = np.zeros((ROW_CHUNKS if self.X.shape[0] >= MANY_ROWS else 1, len(z)))
-        arguments = (
-            z,
-            model.layout,
-            Compressed.of(self.X),
-            self.y,
-            self.target.row_weights,
-            self.loss.code,
-            self.pred,
-            parts,
-        )
         threads = threads_for(3.0 * model.work(self.X), self.threads)
-        in_threads(threads, full_gradient, *arguments)
+        in_threads(threads, full_gradient, z, model.layout, Compressed.of(self.X), self.target, parts)
         gradient = parts[0] if len(parts) == 1 else parts.sum(axis=0)
         d = 1 + model.features
         if not self.intercept:
@@ -272,7 +260,7 @@ class Objective:
 
     def _smooth_part(self, z: Vector) -> float:
         d = 1 + self.model.features
-        return self.data_loss(self.pred) + self.ridge(z) - 0.5 * self.half_squares * float(z[d:] @ z[d:])
+        return self.data_loss() + self.ridge(z) - 0.5 * self.half_squares * float(z[d:] @ z[d:])
 
     def rough(self, z: Vector) -> float:
         """Return the part of the objective that is not in `smooth`."""

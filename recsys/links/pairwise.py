@@ -19,7 +19,7 @@ from recsys.fm.solvers.pairs import pair_epoch
 from recsys.fm.solvers.weights import descend_on_simplex
 from recsys.links._files import taken, taken_flag, taken_number
 from recsys.links.base import LINKS, Array, Learned, LinkPredictor, Parts, Task, check_symmetric
-from recsys.multilinear.arrays import ALIKE, Compressed, Target
+from recsys.multilinear.arrays import Compressed, Target
 from recsys.multilinear.forms import ANOVA, Form
 from recsys.multilinear.linear import bias_step, linear_epoch
 from recsys.multilinear.losses import LOSSES, loss_names, mean_loss
@@ -114,7 +114,7 @@ class _Factorized(LinkPredictor):
         order = np.argsort(task.left, kind="stable")
         left, right, y = task.left[order], task.right[order], task.y[order]
         relative = relative_weights(task.weights)
-        row_weights = ALIKE if relative is None else relative[order]
+        row_weights = np.ones(len(y)) if relative is None else relative[order]
         pairs = make_pairs(task.A, task.B, left, right, self.symmetric_)
         shared = self._shared(task._replace(left=left, right=right))
         self.shared_ = np.zeros(0 if shared is None else shared.shape[1])
@@ -137,7 +137,7 @@ class _Factorized(LinkPredictor):
         for step in range(1, self.max_iter + 1):
             target = Target(y, pred, loss.code, loss.curvature, row_weights)
             if self.fit_intercept:
-                self.intercept_ = float(bias_step(target, self.intercept_))
+                self.intercept_ += bias_step(target)
             if columns is not None:
                 linear_epoch(
                     np.arange(len(self.shared_)),
@@ -146,16 +146,9 @@ class _Factorized(LinkPredictor):
                     self.shared_,
                     self.beta_,
                 )
-            for place, term in enumerate(self.terms_):
-                report(f"epoch {step}", step - 1 + place / len(self.terms_), self.max_iter)
-                pair_epoch(
-                    pairs,
-                    term,
-                    target,
-                    shrinkages[place],
-                    self._has_weights(term),
-                    self.num_threads or None,
-                )
+            report(f"epoch {step}", step - 1, self.max_iter)
+            weighted = [self._has_weights(term) for term in self.terms_]
+            pair_epoch(pairs, self.terms_, target, shrinkages, weighted, self.num_threads or None)
             last_term = self.terms_[-1]
             if self._learns_theta() and last_term.theta is not None:
                 orders = order_products(last_term, pairs, self.num_threads or None)
@@ -202,7 +195,7 @@ class _Factorized(LinkPredictor):
         return out if shared is None else out + shared @ self.shared_
 
     def _objective(self, target: Target) -> float:
-        value = float(mean_loss(target.loss, target.pred, target.y, target.row_weights))
+        value = mean_loss(target)
         value += self._penalty()
         value += 0.5 * self.beta_ * float(self.shared_ @ self.shared_)
         for term in self.terms_:

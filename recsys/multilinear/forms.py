@@ -28,8 +28,6 @@ FORM_NAMES = {
     POWER: "polynomial networks of powers",
 }
 
-GUARD = 4.0  # |p x| up to which the recursion (3.20), whose error grows with its powers, is never left
-GROWTH = 1e4  # of an error by that recursion, beyond which a row is gone through instead
 NEAR_ZERO = 1e-6  # |1 + p x| below which Π(1 + p x) is not divided by it
 
 
@@ -77,31 +75,10 @@ class Form(NamedTuple):
 
 
 @jit
-def guard_of(order):
-    """Return the |p x| from which (3.20) is left: it multiplies an error by up to |p x|^(order − 1).
-
-    One limit for all orders would go through the whole row for each entry of a count, |p x| about 10:
-    twenty times the cost at order 3, where the error grows by the square only.
-    """
-    return max(GUARD, GROWTH ** (1.0 / max(order - 1, 1)))
-
-
-@jit
-def excluded(rows, P, s, i, j, out):
-    """Fill out with A^1…A^width of row i and component s without feature j, by the plain recursion."""
-    width = len(out)
-    out[:] = 0.0
-    for q in range(rows.indptr[i], rows.indptr[i + 1]):
-        if rows.indices[q] != j:
-            z = P[rows.indices[q], s] * rows.data[q]
-            for t in range(width - 1, 0, -1):
-                out[t] += z * out[t - 1]
-            out[0] += z
-
-
-@jit
-def product_without(rows, P, s, i, j):
-    """Return Π(1 + p x) of row i and component s without feature j, where the quotient would be 0/0."""
+def others_product(rows, P, s, i, j, one, product):
+    """Return Π(1 + p x) of row i and component s without feature j, whose 1 + p x is `one`."""
+    if abs(one) >= NEAR_ZERO:
+        return product / one
     rest = 1.0
     for q in range(rows.indptr[i], rows.indptr[i + 1]):
         if rows.indices[q] != j:
@@ -151,15 +128,16 @@ def fill_components(kind, rows, P, out):
 
 
 @jit
-def slope(kind, table, i, x, p, part, theta):
+def slope(kind, rows, P, s, table, i, j, x, part, theta):
     """Return ∂prediction/∂p_j of row i for one component, by the O(degree) recursion (3.20)."""
+    p = P[part, j, s]
     if kind == ANOVA:  # A^m without j, from the table of A^1…A^(m−1)
         b = 1.0
         for t in range(table.shape[1]):
             b = table[i, t] - p * x * b
         return x * b
     if kind == ALL_SUBSETS:
-        return x * table[i, 0] / (1.0 + p * x)
+        return x * others_product(rows, P[0], s, i, j, 1.0 + p * x, table[i, 0])
     if kind == MIXED:  # Σ_t θ_t A^t
         b, total = 1.0, theta[0]
         for t in range(table.shape[1] - 1):
@@ -174,19 +152,9 @@ def slope(kind, table, i, x, p, part, theta):
 
 
 @jit
-def careful_slope(kind, rest, x, theta):
-    """Return ∂prediction/∂p_j from A^1… without feature j, for ANOVA and MIXED."""
-    if kind == ANOVA:
-        return x * (rest[len(rest) - 1])
-    total = theta[0]
-    for t in range(len(rest) - 1):
-        total += theta[t + 1] * rest[t]
-    return x * total
-
-
-@jit
-def move(kind, table, i, x, p, part, change):
-    """Bring the table of row i up to date after p_j has changed."""
+def move(kind, rows, P, s, table, i, j, x, part, change):
+    """Bring the table of row i up to date with a change of p_j, which is still the old one."""
+    p = P[part, j, s]
     if kind == ANOVA or kind == MIXED:
         b = 1.0
         for t in range(table.shape[1]):
@@ -194,6 +162,7 @@ def move(kind, table, i, x, p, part, change):
             table[i, t] = old + change * x * b
             b = old - p * x * b
     elif kind == ALL_SUBSETS:
-        table[i, 0] *= (1.0 + (p + change) * x) / (1.0 + p * x)
+        rest = others_product(rows, P[0], s, i, j, 1.0 + p * x, table[i, 0])
+        table[i, 0] = rest * (1.0 + (p + change) * x)
     else:
         table[i, part] += change * x

@@ -1,7 +1,6 @@
 """The losses, in one registry and one compiled chain of integer codes.
 
-A loss is a line in the registry and a branch in each of `loss_value` and `loss_slope`: all of it in this
-file. Factorization machines, link predictors and rankers take their lists of losses from here.
+A loss is a line in the registry and a branch in each of `loss_values` and `loss_slope`.
 
 The chain dispatches on integers because numba keeps what is compiled for them on disk, once for all
 losses; passing a class or a function for each loss would compile every solver again for every one.
@@ -12,9 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recsys._jit import jit
-from recsys.multilinear.arrays import weight_mask
+from recsys.multilinear.arrays import Target
 from recsys.registry import Registry
 
 __all__ = [
@@ -22,10 +22,12 @@ __all__ = [
     "Loss",
     "loss_names",
     "loss_slope",
-    "loss_value",
+    "loss_values",
     "mean_loss",
-    "slopes_of",
+    "weighted_slopes",
 ]
+
+Vector = NDArray[np.float64]
 
 SQUARED, LOGISTIC, SQUARED_HINGE = range(3)
 
@@ -91,49 +93,52 @@ def loss_names(
     )
 
 
+CHUNK = 16384  # rows at a time, which stay in the cache
+
+
+def mean_loss(target: Target) -> float:
+    """Return the mean of the loss times the rows' weights."""
+    total = 0.0
+    for first in range(0, len(target.y), CHUNK):
+        some = slice(first, first + CHUNK)
+        values = loss_values(target.loss, target.pred[some], target.y[some])
+        total += float((target.row_weights[some] * values).sum())
+    return total / len(target.y)
+
+
+@np.errstate(over="ignore", invalid="ignore")  # of what has diverged: the objective says so
+def loss_values(code: int, p: Vector, y: Vector) -> Vector:
+    """Return ℓ(p, y): ½(p − y)²; log(1 + e^(−yp)); max(0, 1 − yp)²."""
+    if code == SQUARED:
+        return 0.5 * (p - y) ** 2
+    z = y * p
+    if code == LOGISTIC:
+        return np.log1p(np.exp(-np.abs(z))) - np.minimum(z, 0.0)
+    if code == SQUARED_HINGE:
+        return np.maximum(0.0, 1.0 - z) ** 2
+    return np.nan * z  # a code without a branch is no loss: the first objective says so
+
+
+def weighted_slopes(target: Target) -> Vector:
+    """Return ∂ℓ/∂p of each row, times its weight."""
+    out = np.empty(len(target.y))
+    for first in range(0, len(out), CHUNK):
+        some = slice(first, first + CHUNK)
+        slopes = loss_slope.py_func(target.loss, target.pred[some], target.y[some])
+        np.multiply(target.row_weights[some], slopes, out=out[some])
+    return out
+
+
 # ---- kernels
 
 
 @jit
-def loss_value(code, p, y):
-    """ℓ(p, y): ½(p − y)²; log(1 + e^(−yp)); max(0, 1 − yp)²."""
-    if code == SQUARED:
-        return 0.5 * (p - y) ** 2
-    if code == LOGISTIC:
-        z = -y * p
-        return z + np.log1p(np.exp(-z)) if z > 0 else np.log1p(np.exp(z))
-    if code == SQUARED_HINGE:
-        left = max(0.0, 1.0 - y * p)
-        return left * left
-    return np.nan  # a code without a branch is no loss: the first objective says so
-
-
-@jit
 def loss_slope(code, p, y):
-    """∂ℓ/∂p."""
+    """∂ℓ/∂p, of numbers in compiled code and of arrays in NumPy."""
     if code == SQUARED:
         return p - y
     if code == LOGISTIC:
-        z = y * p
-        return -y / (1.0 + np.exp(z)) if z < 700 else 0.0
+        return -y / (1.0 + np.exp(np.minimum(y * p, 700.0)))
     if code == SQUARED_HINGE:
-        return -2.0 * y * max(0.0, 1.0 - y * p)
-    return np.nan
-
-
-@jit
-def mean_loss(loss, pred, y, row_weights):
-    """Return the mean of the loss times the rows' weights: of mean 1, or `ALIKE`."""
-    total, mask = 0.0, weight_mask(row_weights)
-    for i in range(len(y)):
-        total += row_weights[i & mask] * loss_value(loss, pred[i], y[i])
-    return total / len(y)
-
-
-@jit
-def slopes_of(loss, pred, y):
-    """Return ∂ℓ/∂p of each row."""
-    out = np.empty(len(y))
-    for i in range(len(y)):
-        out[i] = loss_slope(loss, pred[i], y[i])
-    return out
+        return -2.0 * y * np.maximum(0.0, 1.0 - y * p)
+    return np.nan * y

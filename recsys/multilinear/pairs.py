@@ -15,8 +15,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import in_threads, jit
+from recsys._jit import SUMS, in_threads, jit
 from recsys.errors import InputError, counted
+from recsys.multilinear.arrays import Compressed
+from recsys.multilinear.forms import ANOVA, fill_components
 from recsys.utils.features import native, real_array
 from recsys.utils.threads import threads_for
 from recsys.utils.validation import check_ids
@@ -25,13 +27,16 @@ __all__ = [
     "PairTerm",
     "Pairs",
     "Side",
-    "add_products",
-    "careful_slopes",
+    "add_dots",
+    "component_tables",
     "make_pairs",
     "object_tables",
     "order_products",
     "predict_pairs",
+    "term_products",
 ]
+
+Array = NDArray[np.float64]
 
 
 class Side(NamedTuple):
@@ -42,7 +47,7 @@ class Side(NamedTuple):
 
     rows: sp.csr_matrix
     columns: sp.csc_matrix
-    ptr: NDArray[np.int64]  # (objects + 1,), into the next two
+    ptr: NDArray[np.int32]  # (objects + 1,), into the next two
     entries: NDArray[np.int32]
     partners: NDArray[np.int32]
 
@@ -86,7 +91,7 @@ def _side(X: sp.csr_matrix, ends: list[tuple[NDArray[np.int64], NDArray[np.int64
     order = np.argsort(here, kind="stable")
     ptr = np.concatenate([[0], np.cumsum(np.bincount(here, minlength=objects))])
     entries = np.tile(np.arange(n), len(ends))[order]
-    return Side(X, columns, ptr, entries.astype(np.int32), there[order].astype(np.int32))
+    return Side(X, columns, *(part.astype(np.int32) for part in (ptr, entries, there[order])))
 
 
 class PairTerm(NamedTuple):
@@ -113,11 +118,11 @@ class PairTerm(NamedTuple):
     2
     """
 
-    coefficients: NDArray[np.float64]
-    left: NDArray[np.float64]
-    right: NDArray[np.float64]
-    weights: NDArray[np.float64]
-    theta: NDArray[np.float64] | None = None
+    coefficients: Array
+    left: Array
+    right: Array
+    weights: Array
+    theta: Array | None = None
 
     @property
     def degree(self) -> int:
@@ -125,39 +130,31 @@ class PairTerm(NamedTuple):
         return len(self.coefficients) - 1
 
     @property
-    def scale(self) -> NDArray[np.float64]:
-        """The factor of each product of A^t(p, a) with what `facing` makes of b's table, (m + 1,)."""
+    def mixing(self) -> Array:
+        """The coefficient of each A^t(a)·A^r(b), (m + 1, m + 1)."""
+        m = self.degree
         if self.theta is None:
-            return self.coefficients
-        out = np.ones(self.degree + 1)
-        out[-1] = self.theta[-1]
+            return np.fliplr(np.diag(self.coefficients))
+        out = np.zeros((m + 1, m + 1))
+        for order, weight in enumerate(self.theta, 1):
+            out[np.arange(order + 1), np.arange(order, -1, -1)] = weight
         return out
 
-    def facing(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return, of one end's A^0…A^m, what the other end's A^m…A^0 are multiplied by.
-
-        Without a θ that is the table. With one A^t(a) meets Σ_r θ_(t+r) A^r(b), at the index of
-        A^(m−t)(b); θ_m, alone at the first index, is left to `scale`, so that a 1 stands there as in
-        every table.
-        """
-        if self.theta is None:
-            return table
-        m = self.degree
-        mixed = np.zeros((m + 1, m + 1))
-        for t in range(m):
-            for r in range(m + 1 - t):
-                mixed[r, m - t] = self.theta[t + r - 1] if t + r else 0.0
-        mixed[0, 0] = 1.0
-        return table @ mixed
-
-    def by_order(self) -> list[NDArray[np.float64]]:
+    def by_order(self) -> list[Array]:
         """Return the coefficients of the products of each order that the term has."""
         if self.theta is None:
             return [self.coefficients]
         return [np.full(r + 1, weight) for r, weight in enumerate(self.theta, 1)]
 
 
-def object_tables(X: sp.csr_matrix, p: NDArray[np.float64], degree: int) -> NDArray[np.float64]:
+def component_tables(X: sp.csr_matrix, P: Array, degree: int) -> Array:
+    """Return A^0…A^degree of each object and component, (objects, components, degree + 1)."""
+    out = np.empty((X.shape[0], P.shape[1], max(degree, 1)))
+    fill_components(ANOVA, Compressed.of(X), np.ascontiguousarray(P), out)
+    return np.concatenate([np.ones((*out.shape[:2], 1)), out], axis=2)[:, :, : degree + 1]
+
+
+def object_tables(X: sp.csr_matrix, p: Array, degree: int) -> Array:
     """Return A^0…A^degree of each object for one component, (objects, degree + 1).
 
     Parameters
@@ -166,21 +163,16 @@ def object_tables(X: sp.csr_matrix, p: NDArray[np.float64], degree: int) -> NDAr
     p : (features,) float64
     degree : int ≥ 0
 
-    Raises
-    ------
-    InputError
-        If X is no matrix of real numbers, or p no vector of one for each feature.
-
     Examples
     --------
     >>> import numpy as np, scipy.sparse as sp
     >>> object_tables(sp.csr_matrix([[1.0, 2.0, 0.0]]), np.array([1.0, 3.0, 5.0]), 2)
     array([[1., 7., 6.]])
     """
-    X, p = _rows("X", X), _vector("p", p, X.shape[1])
-    out = np.empty((X.shape[0], degree + 1))
-    fill_table(X.indptr, X.indices, X.data, p, out)
-    return out
+    X, p = _rows("X", X), np.asarray(real_array("p", p, 1), dtype=np.float64)
+    if len(p) != X.shape[1]:
+        raise InputError(f"p has {len(p)} entries for {counted(X.shape[1], 'feature')}")
+    return component_tables(X, p[:, None], degree)[:, 0]
 
 
 def predict_pairs(
@@ -191,7 +183,7 @@ def predict_pairs(
     right: NDArray[np.int64],
     symmetric: bool = False,
     threads: int | None = None,
-) -> NDArray[np.float64]:
+) -> Array:
     """Return the terms' predictions of index pairs, from per-object tables: no pair row is formed.
 
     Parameters
@@ -207,11 +199,6 @@ def predict_pairs(
     Returns
     -------
     (pairs,) float64
-
-    Raises
-    ------
-    InputError
-        If A or B is no matrix of real numbers, or the pairs are not of its rows.
     """
     A, B = _rows("A", A), _rows("B", B)
     left, right = check_ids("left", left, A.shape[0]), check_ids("right", right, B.shape[0])
@@ -219,12 +206,54 @@ def predict_pairs(
         raise InputError(f"left has {len(left)} entries and right {len(right)}; they must agree")
     out = np.zeros(len(left))
     for term in terms:
-        m, c = term.degree, term.scale * (0.5 if symmetric else 1.0)
-        for s in range(term.left.shape[1]):
-            TA = object_tables(A, term.left[:, s], m)
-            TB = term.facing(object_tables(B, term.right[:, s], m))
-            add_products(left, right, TA, TB, c * term.weights[s], symmetric, out, threads)
+        out += term_products(term, A, B, left, right, symmetric, threads)
     return out
+
+
+def term_products(
+    term: PairTerm,
+    A: sp.csr_matrix,
+    B: sp.csr_matrix,
+    left: NDArray[np.int64],
+    right: NDArray[np.int64],
+    symmetric: bool,
+    threads: int | None,
+) -> Array:
+    """Return a term's predictions of index pairs."""
+    mixing, ways = term.mixing, [(left, right), (right, left)] if symmetric else [(left, right)]
+    weights = term.weights / len(ways)
+    one, other = (component_tables(X, P, term.degree) for X, P in ((A, term.left), (B, term.right)))
+    phi = one[:, :, 1:].reshape(len(one), -1)
+    psi = ((other @ mixing[1:].T) * weights[:, None]).reshape(len(other), -1)
+    own = (other @ mixing[0]) @ weights
+    out = np.zeros(len(left))
+    for here, there in ways:
+        out += own[there]
+        add_dots(here, there, phi, psi, out, threads)
+    return out
+
+
+def order_products(term: PairTerm, pairs: Pairs, threads: int | None) -> Array:
+    """Return Σ_s λ_s Σ_t A^t(p_s, a)·A^(r−t)(q_s, b) of each pair and order r = 1…m, (pairs, m)."""
+    A, B = (side.rows for side in pairs.sides)
+    orders = [term._replace(theta=one) for one in np.eye(term.degree)]
+    found = [
+        term_products(one, A, B, pairs.left, pairs.right, pairs.symmetric, threads) for one in orders
+    ]
+    return np.column_stack(found)
+
+
+def add_dots(
+    here: NDArray[np.int64],
+    there: NDArray[np.int64],
+    phi: Array,
+    psi: Array,
+    out: Array,
+    threads: int | None,
+) -> None:
+    """Add ⟨phi[here], psi[there]⟩ of each pair to out."""
+    threads = threads_for(float(len(here)) * phi.shape[1], threads)
+    in_threads(threads, _add_dots, here, there, phi, psi, out)
 
 
 def _rows(name: str, X: Any) -> sp.csr_matrix:
@@ -236,92 +265,14 @@ def _rows(name: str, X: Any) -> sp.csr_matrix:
     return sp.csr_matrix(real_array(name, X, 2))
 
 
-def _vector(name: str, p: Any, size: int) -> NDArray[np.float64]:
-    if not isinstance(p, np.ndarray) or p.dtype != np.float64 or p.ndim != 1:
-        p = real_array(name, p, 1)
-    if len(p) != size:
-        raise InputError(f"{name} has {len(p)} entries for {counted(size, 'feature')}")
-    return p
-
-
-def order_products(term: PairTerm, pairs: Pairs, threads: int | None) -> NDArray[np.float64]:
-    """Return Σ_s λ_s Σ_t A^t(p_s, a)·A^(r−t)(q_s, b) of each pair and order r = 1…m, (pairs, m)."""
-    m = term.degree
-    out = np.zeros((m, len(pairs.left)))
-    A, B = (side.rows for side in pairs.sides)
-    for s in range(term.left.shape[1]):
-        TA, TB = object_tables(A, term.left[:, s], m), object_tables(B, term.right[:, s], m)
-        weight = term.weights[s] * (0.5 if pairs.symmetric else 1.0)
-        for r in range(1, m + 1):
-            add_products(
-                pairs.left,
-                pairs.right,
-                TA[:, : r + 1].copy(),
-                TB[:, : r + 1].copy(),
-                np.full(r + 1, weight),
-                pairs.symmetric,
-                out[r - 1],
-                threads,
-            )
-    return np.ascontiguousarray(out.T)
-
-
-def add_products(
-    left: NDArray[np.int64],
-    right: NDArray[np.int64],
-    TA: NDArray[np.float64],
-    TB: NDArray[np.float64],
-    c: NDArray[np.float64],
-    symmetric: bool,
-    out: NDArray[np.float64],
-    threads: int | None,
-) -> None:
-    """Add the products of two sides' tables to the pairs' predictions."""
-    threads = threads_for(2.0 * len(left) * len(c), threads)
-    in_threads(threads, _add_products, left, right, TA, TB, c, symmetric, out)
-
-
 # ---- kernels
 
 
-@jit
-def fill_table(indptr, indices, data, p, out):
-    """out[u, t] = A^t(p, x_u), t = 0…width − 1."""
-    width = out.shape[1]
-    for u in range(out.shape[0]):
-        out[u, 0] = 1.0
-        for t in range(1, width):
-            out[u, t] = 0.0
-        for q in range(indptr[u], indptr[u + 1]):
-            z = p[indices[q]] * data[q]
-            for t in range(width - 1, 0, -1):
-                out[u, t] += z * out[u, t - 1]
-
-
-@jit
-def _add_products(part, stride, left, right, TA, TB, c, symmetric, out):
-    """Out += Σ_t c_t·TA[left, t]·TB[right, m − t], plus, symmetric, the same with the ends exchanged."""
-    m, n = len(c) - 1, len(left)
+@jit(fastmath=SUMS)
+def _add_dots(part, stride, here, there, phi, psi, out):
+    n = len(here)
     for i in range(part * n // stride, (part + 1) * n // stride):
-        u, v = left[i], right[i]
-        total = 0.0
-        for t in range(m + 1):
-            total += c[t] * TA[u, t] * TB[v, m - t]
-        if symmetric:
-            for t in range(m + 1):
-                total += c[t] * TA[v, t] * TB[u, m - t]
+        one, other, total = phi[here[i]], psi[there[i]], 0.0
+        for a in range(len(one)):
+            total += one[a] * other[a]
         out[i] += total
-
-
-@jit
-def careful_slopes(x, u, rows, p, j, b):
-    """Fill b with ∂A^t/∂p_j, t = 1…m, of object u by the plain recursion, where (3.20) cancels."""
-    b[:] = 0.0
-    b[0] = 1.0
-    for q in range(rows.indptr[u], rows.indptr[u + 1]):
-        if rows.indices[q] != j:
-            z = p[rows.indices[q]] * rows.data[q]
-            for t in range(len(b) - 1, 0, -1):
-                b[t] += z * b[t - 1]
-    for t in range(len(b)):
-        b[t] *= x

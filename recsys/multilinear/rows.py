@@ -3,7 +3,7 @@
 All parameters lie in one vector: the bias, the linear weights, then each term's (factors, features,
 components) table, as `arrays.Layout` says. Everything touches the non-zeros of a row only.
 
-Source: Blondel et al. 2016, Algorithms 1 and 2; Atarashi's thesis (3.20).
+Source: Blondel et al. 2016, Algorithms 1 and 2.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from recsys._jit import jit
-from recsys.multilinear.arrays import weight_mask
-from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, NEAR_ZERO, POWER, guard_of
+from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, POWER
 from recsys.multilinear.losses import loss_slope
 
-__all__ = ["ROW_CHUNKS", "full_gradient", "predict_rows", "row_backward", "row_forward"]
+__all__ = ["ROW_CHUNKS", "full_gradient", "predict_rows", "room_for", "row_backward", "row_forward"]
 
 ROW_CHUNKS = 4  # of rows, summed in order: the same bits on any number of threads
 
@@ -74,8 +73,21 @@ def row_forward(z, layout, rows, i, tables):
 
 
 @jit
-def row_backward(z, layout, rows, i, tables, r, slopes, out):
-    """Out += r · ∂prediction/∂z of the row row_forward saw last; `slopes` is room, (components,)."""
+def room_for(layout, rows):
+    """Return room for `row_backward`: a table for each feature of the longest row, and one more."""
+    longest = 0
+    for i in range(len(rows.indptr) - 1):
+        longest = max(longest, rows.indptr[i + 1] - rows.indptr[i])
+    return np.empty((longest + 1, layout.width, layout.components))
+
+
+@jit
+def row_backward(z, layout, rows, i, tables, r, room, out):
+    """Out += r · ∂prediction/∂z of the row row_forward saw last.
+
+    Tables of the features before each one are kept in `room` and meet those of the features behind it:
+    nothing is taken away or divided, which would lose digits where one entry outweighs the others.
+    """
     begin, end = rows.indptr[i], rows.indptr[i + 1]
     indices, data, features = rows.indices, rows.data, layout.features
     spec, theta, weights = layout.spec, layout.theta, layout.weights
@@ -84,42 +96,47 @@ def row_backward(z, layout, rows, i, tables, r, slopes, out):
         for q in range(begin, end):
             out[1 + indices[q]] += r * data[q]
     k = tables.shape[2]
+    behind = room[end - begin]
     for n in range(len(spec)):
         kind, order, factors, offset = spec[n]
-        table = tables[n]
         if kind == ANOVA or kind == MIXED:
-            guard = guard_of(order)
-            for q in range(begin, end):
+            room[0, 0] = 1.0
+            room[0, 1:order] = 0.0
+            for q in range(begin, end - 1):
                 at, x = offset + indices[q] * k, data[q]
-                c = r * x * (theta[n, 0] if kind == MIXED else 1.0 if order == 1 else 0.0)
-                for s in range(k):
-                    slopes[s] = 1.0
-                    out[at + s] += c * weights[n, s]
+                before, then = room[q - begin], room[q - begin + 1]
+                then[0] = 1.0
                 for t in range(1, order):
-                    c = r * x * (theta[n, t] if kind == MIXED else 1.0 if t == order - 1 else 0.0)
                     for s in range(k):
-                        slopes[s] = table[t, s] - z[at + s] * x * slopes[s]
-                    if c != 0.0:
-                        for s in range(k):
-                            out[at + s] += c * weights[n, s] * slopes[s]
-                if order > 2:
+                        then[t, s] = before[t, s] + z[at + s] * x * before[t - 1, s]
+            for t in range(1, order + 1):
+                c = theta[n, t - 1] if kind == MIXED else 1.0 if t == order else 0.0
+                for s in range(k):
+                    behind[t, s] = r * c * weights[n, s]
+            for q in range(end - 1, begin - 1, -1):
+                at, x = offset + indices[q] * k, data[q]
+                before = room[q - begin]
+                for t in range(1, order + 1):
                     for s in range(k):
-                        if abs(z[at + s] * x) > guard:
-                            _mend(z, layout, rows, i, q, s, n, table, r, out)
+                        out[at + s] += x * behind[t, s] * before[t - 1, s]
+                for t in range(1, order):
+                    for s in range(k):
+                        behind[t, s] += z[at + s] * x * behind[t + 1, s]
         elif kind == ALL_SUBSETS:
-            for q in range(begin, end):
+            room[0, 0] = 1.0
+            for q in range(begin, end - 1):
                 at, x = offset + indices[q] * k, data[q]
                 for s in range(k):
-                    one = 1.0 + z[at + s] * x
-                    if abs(one) >= NEAR_ZERO:
-                        rest = table[0, s] / one
-                    else:
-                        rest = 1.0
-                        for p in range(begin, end):
-                            if p != q:
-                                rest *= 1.0 + z[offset + indices[p] * k + s] * data[p]
-                    out[at + s] += r * weights[n, s] * x * rest
+                    room[q - begin + 1, 0, s] = room[q - begin, 0, s] * (1.0 + z[at + s] * x)
+            for s in range(k):
+                behind[0, s] = r * weights[n, s]
+            for q in range(end - 1, begin - 1, -1):
+                at, x = offset + indices[q] * k, data[q]
+                for s in range(k):
+                    out[at + s] += x * behind[0, s] * room[q - begin, 0, s]
+                    behind[0, s] *= 1.0 + z[at + s] * x
         else:
+            table, slopes = tables[n], behind[0]
             for f in range(factors):
                 for s in range(k):
                     slopes[s] = r * weights[n, s]
@@ -139,47 +156,16 @@ def row_backward(z, layout, rows, i, tables, r, slopes, out):
 
 
 @jit
-def _mend(z, layout, rows, i, q, s, n, table, r, out):
-    """Replace one entry's contribution, computed by the short recursion, by that of the full one."""
-    kind, order, _, offset = layout.spec[n]
-    indices, data, k = rows.indices, rows.data, table.shape[1]
-    at, x = offset + indices[q] * k + s, data[q]
-    rest = np.zeros(order)
-    rest[0] = 1.0
-    for p in range(rows.indptr[i], rows.indptr[i + 1]):
-        if p != q:
-            v = z[offset + indices[p] * k + s] * data[p]
-            for t in range(order - 1, 0, -1):
-                rest[t] += v * rest[t - 1]
-    short, wrong, right = 1.0, 0.0, 0.0
-    for t in range(order):
-        if t > 0:
-            short = table[t, s] - z[at] * x * short
-        c = layout.theta[n, t] if kind == MIXED else 1.0 if t == order - 1 else 0.0
-        wrong += c * short
-        right += c * rest[t]
-    out[at] += r * x * layout.weights[n, s] * (right - wrong)
-
-
-@jit
-def _gradient_of(z, layout, rows, y, row_weights, loss, pred, first, last, out):
-    """Fill pred of the rows first…last − 1, and add their share of the mean loss' gradient to out."""
-    k = layout.components
-    tables, slopes = np.empty((len(layout.spec), layout.width, k)), np.empty(k)
-    mask = weight_mask(row_weights)
-    for i in range(first, last):
-        pred[i] = row_forward(z, layout, rows, i, tables)
-        r = row_weights[i & mask] * loss_slope(loss, pred[i], y[i]) / len(y)
-        row_backward(z, layout, rows, i, tables, r, slopes, out)
-
-
-@jit
-def full_gradient(part, stride, z, layout, rows, y, row_weights, loss, pred, parts):
-    """Fill pred, and each of parts, (chunks, parameters), with a chunk's share of the gradient."""
-    n, chunks = len(y), len(parts)
+def full_gradient(part, stride, z, layout, rows, target, parts):
+    """Fill the predictions, and parts, (chunks, parameters), with each chunk's share of the gradient."""
+    n, chunks = len(target.y), len(parts)
+    tables = np.empty((len(layout.spec), layout.width, layout.components))
+    room = room_for(layout, rows)
     for c in range(part, chunks, stride):
-        first, last = c * n // chunks, (c + 1) * n // chunks
-        _gradient_of(z, layout, rows, y, row_weights, loss, pred, first, last, parts[c])
+        for i in range(c * n // chunks, (c + 1) * n // chunks):
+            target.pred[i] = row_forward(z, layout, rows, i, tables)
+            r = target.row_weights[i] * loss_slope(target.loss, target.pred[i], target.y[i]) / n
+            row_backward(z, layout, rows, i, tables, r, room, parts[c])
 
 
 @jit

@@ -18,7 +18,7 @@ from recsys.fm.solvers.coordinate import coordinate_epoch
 from recsys.fm.solvers.descent import Shrinkage
 from recsys.multilinear.arrays import Compressed, Target
 from recsys.multilinear.forms import ANOVA, fill_components, slope
-from recsys.multilinear.losses import LOSSES, loss_slope, loss_value
+from recsys.multilinear.losses import LOSSES, loss_slope, loss_values
 from tests.reference import fm as reference
 
 # Most fits here are cut short on purpose.
@@ -106,17 +106,17 @@ def test_losses_and_their_slopes(loss):
     code, curvature = LOSSES.get(loss).code, LOSSES.get(loss).curvature
     for p in np.linspace(-3, 3, 13):
         for y in (-1.0, 1.0):
-            numeric = (loss_value(code, p + 1e-6, y) - loss_value(code, p - 1e-6, y)) / 2e-6
+            numeric = (loss_values(code, p + 1e-6, y) - loss_values(code, p - 1e-6, y)) / 2e-6
             assert loss_slope(code, p, y) == pytest.approx(numeric, abs=1e-5)
             bent = (loss_slope(code, p + 1e-6, y) - loss_slope(code, p - 1e-6, y)) / 2e-6
             assert bent <= curvature + 1e-6
     code = LOSSES.get("logistic").code
-    assert np.isfinite(loss_value(code, -1e4, 1.0)) and loss_slope(code, -1e4, 1.0) == pytest.approx(-1)
+    assert np.isfinite(loss_values(code, -1e4, 1.0)) and loss_slope(code, -1e4, 1.0) == pytest.approx(-1)
 
 
 def test_a_code_without_a_branch_is_no_loss():
     unknown = 1 + max(LOSSES.get(name).code for name in LOSSES.names())
-    assert np.isnan(loss_value(unknown, 0.5, 1.0)) and np.isnan(loss_slope(unknown, 0.5, 1.0))
+    assert np.isnan(loss_values(unknown, 0.5, 1.0)) and np.isnan(loss_slope(unknown, 0.5, 1.0))
 
 
 @pytest.mark.parametrize("degree", [2, 3, 4])

@@ -25,6 +25,7 @@ from recsys.fm.solvers.stochastic import ALONE, batch_gradient
 from recsys.multilinear.arrays import Compressed
 from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, Form
 from recsys.multilinear.losses import LOSSES, loss_names
+from recsys.multilinear.rows import room_for
 from recsys.utils.features import check_sample_weight, relative_weights
 from tests.fm.test_fm import task
 from tests.reference import fm as reference
@@ -235,7 +236,7 @@ def test_gradients_are_those_of_finite_differences_and_of_batches(shape, loss):
         np.arange(25),
         np.full(25, ALONE),
         tables,
-        np.empty(2),
+        room_for(layout, Compressed.of(p.X)),
         total,
     )
     np.testing.assert_allclose(total, gradient, rtol=1e-9, atol=1e-12)

@@ -1,5 +1,3 @@
-from fractions import Fraction
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -17,7 +15,7 @@ from recsys.fm.objective import Model, Objective, Regularization
 from recsys.fm.penalties import as_penalty, penalties
 from recsys.fm.solvers import SOLVERS, refusal, solver_names
 from recsys.fm.solvers.pairs import pairs_of_rows
-from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, GROWTH, GUARD, MIXED, PRODUCT, Form, guard_of
+from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, PRODUCT, Form
 from recsys.multilinear.losses import LOSSES, loss_names
 from recsys.multilinear.symmetric import symmetric_polynomials, with_size, without
 from recsys.optim.prox import prox_l21, prox_squared_l1, prox_squared_l21
@@ -128,73 +126,6 @@ def test_coordinate_descent_is_exact_where_the_short_recursion_cancels():
         np.testing.assert_allclose(model.predict(X), expected, rtol=1e-7, atol=1e-7)
         objective = [entry["objective"] for entry in model.history_]
         assert (np.diff(objective) <= 1e-9 * objective[0]).all()
-
-
-@pytest.mark.parametrize("side", [0.9, 1.1])
-@pytest.mark.parametrize("order", [3, 4, 5, 8, 12])
-def test_the_short_recursion_is_left_before_it_multiplies_an_error_by_its_limit(order, side):
-    """The slope of an entry whose |p x| is about the guard, beside exact fractions."""
-    guard = guard_of(order)
-    assert guard == GUARD or guard ** (order - 1) == pytest.approx(GROWTH)
-    rng = np.random.default_rng(order)
-    for _ in range(20):
-        x = rng.normal(size=14) * rng.choice([0.1, 1.0, 0.3 * guard], size=14)
-        x[0] = side * guard
-        one = Model.zeros([Form(ANOVA, order, 1)], 14, 1, False)
-        one.tables()[0][0, :, 0] = 1.0
-        by = Regularization(as_penalty("l2"), 0.0, 0.0, 0.0)
-        fit = Objective(
-            one,
-            sp.csr_matrix(x[None]),
-            np.zeros(1),
-            LOSSES.get("squared"),
-            by,
-            False,
-            np.random.RandomState(0),
-        )
-        _, gradient = fit.smooth(one.z.copy())
-        rest, size, whole = ([1] + [0] * order for _ in range(3))  # A^t without x_0; of |x|; with x_0
-        for j, v in enumerate(map(Fraction, x)):
-            for t in range(order, 0, -1):
-                whole[t] += abs(v) * whole[t - 1]
-                if j > 0:
-                    rest[t] += v * rest[t - 1]
-                    size[t] += abs(v) * size[t - 1]
-        off = abs(gradient[15] / fit.pred[0] / x[0] - float(rest[order - 1]))
-        held = max(whole[:order]) * max(GROWTH, guard ** (order - 1)) if side < 1 else size[order - 1]
-        assert off <= 30 * np.finfo(float).eps * float(held)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("lower", [None, "inhomogeneous"])
-@pytest.mark.parametrize("degree", [3, 6])
-def test_columns_of_which_some_entries_leave_the_short_recursion_keep_the_predictions(degree, lower):
-    """Of counts a few are large: what the solver carries along is what the machine then predicts."""
-    rng = np.random.default_rng(degree)
-    X = rng.integers(0, 3, (60, 9)).astype(float)
-    guard = guard_of(degree)
-    X[rng.random(X.shape) < 0.08] = 75.0 * guard
-    y, beta = rng.normal(size=60), 0.1
-    model = FactorizationMachineRegressor(
-        degree=degree,
-        fit_lower=lower,
-        n_components=2,
-        init_scale=0.3,
-        max_iter=4,
-        tol=0.0,
-        beta=beta,
-        fit_linear=False,
-        fit_intercept=False,
-    ).fit(X, y)
-    P = model.P_[0][0]
-    columns = [P[j][:, None] * X[:, j] for j in range(9)]
-    assert any((one > guard).any() and ((one > 0) & (one <= guard)).any() for one in np.abs(columns))
-    orders = [degree] if lower is None else list(range(1, degree + 1))
-    expected = reference.predict_fm(X, 0.0, np.zeros(9), [model.P_[0][0]] * len(orders), orders)
-    size = sum(float((table**2).sum()) for table in model.P_)
-    loss = 0.5 * np.mean((expected - y) ** 2) + 0.5 * beta * size
-    assert model.history_[-1]["objective"] == pytest.approx(loss, rel=1e-9)
-    assert (np.diff([entry["objective"] for entry in model.history_]) <= 0).all()
 
 
 def paired(seed=0, n=400):

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recsys.multilinear import LOSSES, newton_identities, symmetric_polynomials
-from recsys.multilinear.losses import Loss, loss_names, loss_slope, loss_value
+from recsys.multilinear.losses import Loss, loss_names, loss_slope, loss_values
 from tests.reference import fm as reference
 
 
@@ -34,6 +34,6 @@ def test_every_registered_loss_has_a_branch_and_a_registered_name_is_taken():
     for name in LOSSES.names():
         loss = LOSSES.get(name)
         assert loss.name == name and loss.curvature > 0
-        assert np.isfinite([loss_value(loss.code, 0.3, 1.0), loss_slope(loss.code, 0.3, 1.0)]).all()
+        assert np.isfinite([loss_values(loss.code, 0.3, 1.0), loss_slope(loss.code, 0.3, 1.0)]).all()
     with pytest.raises(ValueError, match="registered twice"):
         LOSSES.add("squared")(Loss("squared", 99, 1.0))

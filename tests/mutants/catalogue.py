@@ -417,8 +417,8 @@ MUTANTS = [
     Mutant(
         "the slope of the squared hinge is half of what it is",
         "multilinear/losses.py",
-        "return -2.0 * y * max(0.0, 1.0 - y * p)",
-        "return -y * max(0.0, 1.0 - y * p)",
+        "return -2.0 * y * np.maximum(0.0, 1.0 - y * p)",
+        "return -y * np.maximum(0.0, 1.0 - y * p)",
         ("tests/fm/test_solvers.py", "-k", "finite_differences"),
     ),
     Mutant(

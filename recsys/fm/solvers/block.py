@@ -23,14 +23,7 @@ from recsys.fm.penalties import (
 )
 from recsys.fm.solvers.base import SOLVERS
 from recsys.fm.solvers.descent import Descent
-from recsys.multilinear.arrays import weight_mask
-from recsys.multilinear.forms import (
-    ALL_SUBSETS,
-    ANOVA,
-    NEAR_ZERO,
-    fill_components,
-    product_without,
-)
+from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, fill_components, others_product
 from recsys.multilinear.losses import loss_slope
 
 __all__ = ["BlockDescent"]
@@ -128,7 +121,7 @@ def block_epoch(kind, rows, order, columns, target, P, table, weights, shrinkage
     y, pred, loss, curvature, row_weights = target
     beta, penalty, gamma = shrinkage
     col_ptr, ids, data = columns
-    n, k, width, mask = len(y), P.shape[1], table.shape[2], weight_mask(row_weights)
+    n, k, width = len(y), P.shape[1], table.shape[2]
     roots = np.sqrt(row_weights)
     H, g, slopes = np.empty((k, k)), np.empty(k), np.empty(k)
     held = np.empty((4, k))
@@ -146,7 +139,7 @@ def block_epoch(kind, rows, order, columns, target, P, table, weights, shrinkage
         largest, count = 0.0, 0
         for p in range(col_ptr[j], col_ptr[j + 1]):
             i, x = ids[p], data[p]
-            row_weight = row_weights[i & mask]
+            row_weight = row_weights[i]
             r = row_weight * loss_slope(loss, pred[i], y[i])
             if kind == ANOVA and width == 1:
                 for s in range(k):
@@ -155,10 +148,8 @@ def block_epoch(kind, rows, order, columns, target, P, table, weights, shrinkage
                 for s in range(k):
                     if kind == ALL_SUBSETS:
                         one = 1.0 + row[s] * x
-                        if abs(one) < NEAR_ZERO:
-                            slopes[s] = weights[s] * x * product_without(rows, P, s, i, j)
-                        else:
-                            slopes[s] = weights[s] * x * table[i, s, 0] / one
+                        others = others_product(rows, P, s, i, j, one, table[i, s, 0])
+                        slopes[s] = weights[s] * x * others
                         continue
                     b, z = 1.0, row[s] * x
                     for t in range(width):
@@ -170,7 +161,7 @@ def block_epoch(kind, rows, order, columns, target, P, table, weights, shrinkage
                 square += slopes[s] * slopes[s]
             largest += row_weight * square
             if not rowwise:
-                root = roots[i & mask]
+                root = roots[i]
                 for s in range(k):
                     held[count, s] = root * slopes[s]
                 count += 1
@@ -216,10 +207,7 @@ def block_epoch(kind, rows, order, columns, target, P, table, weights, shrinkage
                 for s in range(k):
                     if kind == ALL_SUBSETS:
                         one = 1.0 + row[s] * x
-                        if abs(one) < NEAR_ZERO:
-                            others = product_without(rows, P, s, i, j)
-                        else:
-                            others = table[i, s, 0] / one
+                        others = others_product(rows, P, s, i, j, one, table[i, s, 0])
                         step += weights[s] * g[s] * x * others
                         table[i, s, 0] = others * (one + g[s] * x)
                         continue

@@ -19,20 +19,7 @@ from recsys.fm.penalties import (
 )
 from recsys.fm.solvers.base import SOLVERS
 from recsys.fm.solvers.descent import Descent
-from recsys.multilinear.forms import (
-    ALL_SUBSETS,
-    ANOVA,
-    MIXED,
-    NEAR_ZERO,
-    PRODUCT,
-    careful_slope,
-    excluded,
-    fill_component,
-    guard_of,
-    move,
-    product_without,
-    slope,
-)
+from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, PRODUCT, fill_component, move, slope
 from recsys.multilinear.losses import loss_slope
 
 __all__ = ["CoordinateDescent"]
@@ -75,26 +62,19 @@ class CoordinateDescent(Descent):
 def coordinate_epoch(kind, rows, order, columns, target, P, table, theta, weights, shrinkage, degree):
     """Update every parameter of P, (factors, features, components), component by component.
 
-    Features are visited in the order given.
-
     The table is of one component at a time, so that it stays in the cache.
     """
     y, pred, loss, curvature, row_weights = target
     beta, penalty, gamma = shrinkage
     col_ptr, ids, data = columns
-    n, moved, width, weighted = len(y), 0.0, table.shape[1], len(row_weights) > 1
+    n, moved = len(y), 0.0
     longest = 1
-    largest = np.zeros(len(col_ptr) - 1)
-    for j in range(len(col_ptr) - 1):
+    for j in order:
         longest = max(longest, col_ptr[j + 1] - col_ptr[j])
-        for p in range(col_ptr[j], col_ptr[j + 1]):
-            largest[j] = max(largest[j], abs(data[p]))
-    kept, rests = np.empty(longest), np.empty((longest, width))
-    sizes = np.empty(P.shape[1])
+    slopes, sizes = np.empty(longest), np.empty(P.shape[1])
     totals, others = np.zeros(1), np.empty(max(degree, 2))
     coupled = has_totals(penalty)
-    multilinear = (kind == ANOVA or kind == MIXED) and width > 1
-    guard = guard_of(degree)
+    second = kind == ANOVA and table.shape[1] == 1
     for s in range(P.shape[2]):
         weight = weights[s]
         fill_component(kind, rows, P, s, table)
@@ -106,59 +86,16 @@ def coordinate_epoch(kind, rows, order, columns, target, P, table, theta, weight
                 begin, end = col_ptr[j], col_ptr[j + 1]
                 old = P[part, j, s]
                 g = h = 0.0
-                careful = multilinear and abs(old) * largest[j] > guard
-                if kind == ANOVA and width == 1:
-                    for p in range(begin, end):
-                        i, x = ids[p], data[p]
+                for p in range(begin, end):
+                    i, x = ids[p], data[p]
+                    if second:
                         d = weight * x * (table[i, 0] - old * x)
-                        kept[p - begin] = d
-                        e = d
-                        if weighted:
-                            e *= row_weights[i]
-                        g += loss_slope(loss, pred[i], y[i]) * e
-                        h += e * d
-                elif careful:
-                    for p in range(begin, end):
-                        i, x = ids[p], data[p]
-                        if abs(old * x) > guard:  # as long as the row: only where it must be
-                            rest = rests[p - begin]
-                            excluded(rows, P[0], s, i, j, rest)
-                            d = weight * careful_slope(kind, rest, x, theta)
-                        else:
-                            d = weight * slope(kind, table, i, x, old, part, theta)
-                        kept[p - begin] = d
-                        e = d
-                        if weighted:
-                            e *= row_weights[i]
-                        g += loss_slope(loss, pred[i], y[i]) * e
-                        h += e * d
-                elif kind == ANOVA:
-                    for p in range(begin, end):
-                        i, x = ids[p], data[p]
-                        b = 1.0
-                        for t in range(width):
-                            b = table[i, t] - old * x * b
-                        d = weight * x * b
-                        kept[p - begin] = d
-                        e = d
-                        if weighted:
-                            e *= row_weights[i]
-                        g += loss_slope(loss, pred[i], y[i]) * e
-                        h += e * d
-                else:
-                    for p in range(begin, end):
-                        i, x = ids[p], data[p]
-                        if kind == ALL_SUBSETS and abs(1.0 + old * x) < NEAR_ZERO:
-                            d = x * product_without(rows, P[part], s, i, j)
-                        else:
-                            d = slope(kind, table, i, x, old, part, theta)
-                        d *= weight
-                        kept[p - begin] = d
-                        e = d
-                        if weighted:
-                            e *= row_weights[i]
-                        g += loss_slope(loss, pred[i], y[i]) * e
-                        h += e * d
+                    else:
+                        d = weight * slope(kind, rows, P, s, table, i, j, x, part, theta)
+                    slopes[p - begin] = d
+                    e = row_weights[i] * d
+                    g += loss_slope(loss, pred[i], y[i]) * e
+                    h += e * d
                 bound = curvature * h / n + beta
                 if bound <= 1e-300:
                     continue
@@ -169,30 +106,13 @@ def coordinate_epoch(kind, rows, order, columns, target, P, table, theta, weight
                 change = new - old
                 if change == 0.0:
                     continue
-                if kind == ANOVA and width == 1:
-                    for p in range(begin, end):
-                        i = ids[p]
-                        pred[i] += change * kept[p - begin]
-                        table[i, 0] += change * data[p]
-                else:
-                    for p in range(begin, end):
-                        i, x = ids[p], data[p]
-                        pred[i] += change * kept[p - begin]
-                        if careful and abs(old * x) > guard:
-                            rest = rests[p - begin]
-                            for t in range(width):
-                                table[i, t] = rest[t] + new * x * (1.0 if t == 0 else rest[t - 1])
-                        elif kind == ANOVA:
-                            b = 1.0
-                            for t in range(width):
-                                held_t = table[i, t]
-                                table[i, t] = held_t + change * x * b
-                                b = held_t - old * x * b
-                        elif kind == ALL_SUBSETS and abs(1.0 + old * x) < NEAR_ZERO:
-                            rest_of = product_without(rows, P[part], s, i, j)
-                            table[i, 0] = rest_of * (1.0 + new * x)
-                        else:
-                            move(kind, table, i, x, old, part, change)
+                for p in range(begin, end):
+                    i, x = ids[p], data[p]
+                    pred[i] += change * slopes[p - begin]
+                    if second:
+                        table[i, 0] += change * x
+                    else:
+                        move(kind, rows, P, s, table, i, j, x, part, change)
                 if coupled:
                     replace_size(penalty, kind, totals, sizes, j, others, abs(new))
                 P[part, j, s] = new

@@ -70,12 +70,11 @@ class Descent(Solver):
         return self._finished(moved)
 
     def _bias(self, target: Target) -> float:
-        z = self.objective.model.z
         if not self.objective.intercept:
             return 0.0
-        before = float(z[0])
-        z[0] = bias_step(target, before)
-        return abs(float(z[0]) - before)
+        change = bias_step(target)
+        self.objective.model.z[0] += change
+        return abs(change)
 
     def _finished(self, moved: float) -> float:
         self.done += 1

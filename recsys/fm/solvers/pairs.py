@@ -10,43 +10,37 @@ Source: Atarashi's thesis 3.3.4, (3.20) and (3.21), with the sums over an object
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import in_threads, jit
+from recsys._jit import jit
 from recsys.errors import InputError
-from recsys.fm.penalties import (
-    L2,
-    factor_without,
-    has_totals,
-    prox_scalar,
-    replace_size,
-    totals_of,
-)
+from recsys.fm.penalties import L2, TI, prox_scalar
 from recsys.fm.solvers.base import SOLVERS
 from recsys.fm.solvers.descent import Descent, Shrinkage, visiting_order
 from recsys.multilinear.arrays import Compressed, Target
-from recsys.multilinear.forms import ANOVA, guard_of
-from recsys.multilinear.losses import slopes_of
+from recsys.multilinear.forms import ANOVA
+from recsys.multilinear.losses import weighted_slopes
 from recsys.multilinear.pairs import (
     Pairs,
     PairTerm,
-    add_products,
-    careful_slopes,
+    Side,
+    add_dots,
+    component_tables,
     make_pairs,
-    object_tables,
+    term_products,
 )
-from recsys.utils.threads import threads_for
+from recsys.multilinear.symmetric import elementary_polynomials, with_size, without
 
 __all__ = ["PairDescent", "pair_epoch", "pairs_of_rows"]
 
 Vector = NDArray[np.float64]
 Prior = Callable[[int, Vector], tuple[Vector, Vector, Vector]]
 BLOCK = 16  # components of a pass
-ROWS = 64  # of pairs whose products are one call of BLAS
 MOST_ENTRIES = 32_000_000  # of all objects' quadratics; a block has fewer components beyond
 
 
@@ -67,23 +61,25 @@ class PairDescent(Descent):
         self.pairs = pairs_of_rows(objective.X, self.ends)
 
     def epoch(self) -> float:
-        """Visit the bias and every term once, the linear one first."""
+        """Visit the bias and all terms once."""
         objective, model = self.objective, self.objective.model
         moved = self._bias(objective.target)
+        tables = [(form.order, P[0]) for form, P in zip(model.forms, model.tables(), strict=True)]
+        weights, shrinkages = list(model.weights), [self.shrinkage] * len(tables)
         if model.linear:
-            linear = Shrinkage(objective.regularization.alpha, L2, 0.0)
-            moved += self._pair_term(1, model.w[:, None], np.ones(1), linear)
-        for form, P, weights in zip(model.forms, model.tables(), model.weights, strict=True):
-            moved += self._pair_term(form.order, P[0], weights, self.shrinkage)
-        return self._finished(moved)
-
-    def _pair_term(self, order: int, P: Vector, weights: Vector, shrinkage: Shrinkage) -> float:
+            tables, weights = [(1, model.w[:, None]), *tables], [np.ones(1), *weights]
+            shrinkages = [Shrinkage(objective.regularization.alpha, L2, 0.0), *shrinkages]
         left, right = self.ends
-        term = PairTerm(np.ones(order + 1), P[left], P[right], weights)
-        threads = self.options.threads
-        moved = pair_epoch(self.pairs, term, self.objective.target, shrinkage, threads=threads)
-        P[left], P[right] = term.left, term.right
-        return moved
+        terms = [
+            PairTerm(np.ones(order + 1), P[left], P[right], own)
+            for (order, P), own in zip(tables, weights, strict=True)
+        ]
+        moved += pair_epoch(
+            self.pairs, terms, objective.target, shrinkages, threads=self.options.threads
+        )
+        for (_, P), term in zip(tables, terms, strict=True):
+            P[left], P[right] = term.left, term.right
+        return self._finished(moved)
 
 
 def pairs_of_rows(X: sp.csr_matrix, ends: tuple[NDArray[np.int64], NDArray[np.int64]]) -> Pairs:
@@ -104,29 +100,59 @@ def _distinct_rows(X: sp.csr_matrix) -> tuple[sp.csr_matrix, NDArray[np.int64]]:
     return sp.csr_matrix(X[first]), which.astype(np.int64)
 
 
+class Part(NamedTuple):
+    """Components of a term that one pass updates."""
+
+    term: PairTerm
+    some: slice
+    shrinkage: Shrinkage
+    fit_weights: bool
+
+
 def pair_epoch(
     pairs: Pairs,
-    term: PairTerm,
+    terms: Sequence[PairTerm],
     target: Target,
-    shrinkage: Shrinkage,
-    fit_weights: bool = False,
+    shrinkages: Sequence[Shrinkage],
+    fit_weights: Sequence[bool] | None = None,
     threads: int | None = None,
     prior: Prior | None = None,
 ) -> float:
-    """Update a term's parameters once, in place; returns the sum of absolute changes.
+    """Update the terms' parameters once, in place; returns the sum of absolute changes.
 
     Of every block of components all features of the left side are visited, then all of the right one.
-    With `fit_weights` the components' weights are learned, too, and shrink what they weigh.
+    Where `fit_weights` says so the components' weights are learned, too, and shrink what they weigh.
     `prior(side, parameters)` gives the β and mean of each component, and noise to add to each step, in
     units of the root of its curvature: the steps are then draws given all other parameters.
     """
-    k, m = term.left.shape[1], term.degree
-    size = block_size(k, m, max(side.rows.shape[0] for side in pairs.sides))
+    fit_weights = [False] * len(terms) if fit_weights is None else fit_weights
+    objects = max(side.rows.shape[0] for side in pairs.sides)
     moved = 0.0
-    for first in range(0, k, size):
-        some = slice(first, min(first + size, k))
-        moved += _block_epoch(pairs, term, some, target, shrinkage, fit_weights, threads, prior)
+    for parts in _blocks(list(zip(terms, shrinkages, fit_weights, strict=True)), objects):
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # of a fit that runs away: its objective says so
+            moved += _block_epoch(pairs, parts, target, threads, prior)
+        for part in parts:
+            if part.fit_weights:
+                for s in range(part.some.start, part.some.stop):
+                    moved += _fit_weight(pairs, part.term, s, target, part.shrinkage.beta, threads)
     return moved
+
+
+def _blocks(terms: list[tuple[PairTerm, Shrinkage, bool]], objects: int) -> Iterator[list[Part]]:
+    """Yield the parts of each pass: linear terms come with the first block of the others."""
+    waiting: list[Part] = []
+    for term, shrinkage, fit_weights in terms:
+        k, m = term.left.shape[1], term.degree
+        size = block_size(k, m, objects)
+        for first in range(0, k, size):
+            waiting.append(Part(term, slice(first, min(first + size, k)), shrinkage, fit_weights))
+            if m > 1:
+                yield waiting
+                waiting = []
+    if waiting:
+        yield waiting
 
 
 def block_size(components: int, degree: int, objects: int) -> int:
@@ -138,129 +164,152 @@ def block_size(components: int, degree: int, objects: int) -> int:
 
 
 def _block_epoch(
-    pairs: Pairs,
-    term: PairTerm,
-    some: slice,
-    target: Target,
-    shrinkage: Shrinkage,
-    fit_weights: bool,
-    threads: int | None,
-    prior: Prior | None,
+    pairs: Pairs, parts: list[Part], target: Target, threads: int | None, prior: Prior | None
 ) -> float:
-    m, n = term.degree, len(target.y)
-    directions = 2.0 if pairs.symmetric else 1.0
-    weights = term.weights[some]
-    factors = [np.ascontiguousarray(P[:, some]) for P in (term.left, term.right)]
-    sizes = np.ascontiguousarray(np.abs(np.concatenate(factors)).T)
-    totals = np.array([totals_of(shrinkage.penalty, ANOVA, column, m) for column in sizes])
-    betas = shrinkage.beta * (np.abs(weights) if fit_weights else np.ones(len(weights)))
-    tables = [_tables(side.rows, P, m) for side, P in zip(pairs.sides, factors, strict=True)]
+    ways = 2 if pairs.symmetric else 1
+    factors = [
+        [np.ascontiguousarray(P[:, part.some].T) for P in (part.term.left, part.term.right)]
+        for part in parts
+    ]
+    tables = [
+        [
+            component_tables(side.rows, P.T, part.term.degree)
+            for side, P in zip(pairs.sides, both, strict=True)
+        ]
+        for part, both in zip(parts, factors, strict=True)
+    ]
+    sizes = [np.abs(np.concatenate(both, axis=1)) for both in factors]
     moved = 0.0
-    means = np.zeros(len(weights))
     for at, side in enumerate(pairs.sides):
-        if len(factors[at]) == 0:
+        if side.rows.shape[1] == 0:
             continue
-        noise = np.zeros((len(weights), len(factors[at])))
-        if prior is not None:
-            betas, means, noise = prior(at, factors[at])
-        psi = _numbers_of_partners(term, tables[1 - at], weights / directions, at)
+        weights = [part.term.weights[part.some] / ways for part in parts]
+        mixing = [part.term.mixing if at == 0 else part.term.mixing.T for part in parts]
+        last = [own * mix[-1, 0] for own, mix in zip(weights, mixing, strict=True)]
+        faces = [
+            (both[1 - at] @ mix[1:-1].T * own[:, None]).reshape(len(both[1 - at]), -1)
+            for both, mix, own in zip(tables, mixing, weights, strict=True)
+        ]
+        psi = np.column_stack([*faces, np.ones(len(faces[0]))])
         # a symmetric pair moves at both ends: (x + y)² ≤ 2x² + 2y² keeps the bound
-        curvature = directions * target.curvature
-        last = weights / directions * (term.scale[-1] if at == 0 else term.scale[0])
-        if term.theta is not None:
-            last = weights / directions * term.theta[-1]
-        slopes = slopes_of(target.loss, target.pred, target.y)
-        roots = np.ones(1)
-        if target.weighted:
-            slopes *= target.row_weights
-            roots = np.sqrt(target.row_weights)
-        numbers = psi.shape[1]
-        objects = side.rows.shape[0]
-        gradients = np.empty((objects, numbers))
-        curvatures = np.empty((objects, numbers, numbers))
-        enough = threads_for(float(n * numbers * numbers), threads)
-        in_threads(
-            enough,
-            gather,
-            side.ptr,
-            side.entries,
-            side.partners,
-            slopes,
-            roots,
-            psi,
-            gradients,
-            curvatures,
-        )
-        before = _numbers(tables[at], last)
-        moved += sweep_block(
-            Compressed.of(side.columns),
-            Compressed.of(side.rows),
-            factors[at],
-            tables[at],
-            last,
-            gradients,
-            curvatures,
-            n,
-            curvature,
-            betas,
-            means,
-            noise,
-            shrinkage.penalty,
-            shrinkage.gamma,
-            totals,
-            sizes,
-            at * factors[0].shape[0],
-        )
-        change = _numbers(tables[at], last) - before
-        if pairs.symmetric:  # both ends of a pair write to its prediction
-            enough = 1
-        in_threads(enough, apply, side.ptr, side.entries, side.partners, change, psi, target.pred)
-    term.left[:, some], term.right[:, some] = factors
-    if fit_weights:
-        for s in range(some.start, some.stop):
-            moved += _fit_weight(pairs, term, s, target, shrinkage.beta, threads)
+        quadratics = _quadratics(side, psi, target, ways * target.curvature)
+        before = _numbers(tables, at, last)
+        first = 0
+        for n, part in enumerate(parts):
+            P, table, m = factors[n][at], tables[n][at], part.term.degree
+            betas = np.full(len(P), part.shrinkage.beta)
+            if part.fit_weights:
+                betas *= np.abs(part.term.weights[part.some])
+            means, noise = np.zeros(len(P)), np.zeros(P.shape)
+            if prior is not None:
+                betas, means, noise = prior(at, P)
+            for s in range(len(P)):
+                own = np.array([*range(first, first + m - 1), psi.shape[1] - 1])
+                first += m - 1
+                scale = np.array([1.0] * (m - 1) + [last[n][s]])
+                state = quadratics.state(own, scale, table[:, s, 1:])
+                moved += sweep(
+                    Compressed.of(side.columns),
+                    P[s],
+                    m,
+                    state,
+                    betas[s],
+                    means[s],
+                    noise[s],
+                    part.shrinkage.penalty,
+                    part.shrinkage.gamma,
+                    _totals(part, sizes[n][s]),
+                    sizes[n][s],
+                    at * factors[n][0].shape[1],
+                )
+                change = state[:, m + m * m :] - table[:, s, 1:]
+                table[:, s, 1:] += change
+                quadratics.move(own, scale, change)
+        change = _numbers(tables, at, last) - before
+        ids = (pairs.left, pairs.right) if at == 0 else (pairs.right, pairs.left)
+        add_dots(*ids, change, psi, target.pred, threads)
+        if pairs.symmetric:
+            add_dots(*ids[::-1], change, psi, target.pred, threads)
+    for part, (left, right) in zip(parts, factors, strict=True):
+        part.term.left[:, part.some], part.term.right[:, part.some] = left.T, right.T
     return moved
 
 
-def _tables(X: object, P: Vector, degree: int) -> Vector:
-    """Return A^0…A^m of each object and component, (objects, components, m + 1)."""
-    columns = (np.ascontiguousarray(P[:, s]) for s in range(P.shape[1]))
-    return np.ascontiguousarray(np.stack([object_tables(X, p, degree) for p in columns], axis=1))  # type: ignore[arg-type]
+def _numbers(tables: list[list[Vector]], at: int, last: list[Vector]) -> Vector:
+    """Return the numbers that a pair's prediction is linear in: A^1…A^(m−1), and the sum of all A^m."""
+    inner = [both[at][:, :, 1:-1].reshape(len(both[at]), -1) for both in tables]
+    end = sum(both[at][:, :, -1] @ own for both, own in zip(tables, last, strict=True))
+    return np.column_stack([*inner, end])
 
 
-def _numbers(table: Vector, last: Vector) -> Vector:
-    """Return the numbers that a pair's prediction is linear in, (objects, k(m − 1) + 1)."""
-    inner = table[:, :, 1:-1].reshape(len(table), -1)
-    return np.column_stack([inner, table[:, :, -1] @ last])
+def _totals(part: Part, sizes: Vector) -> Vector:
+    """Return e_1…e_(m − 1) of the magnitudes for the penalty that needs them."""
+    m = max(part.term.degree - 1, 1)
+    return elementary_polynomials(sizes, m) if part.shrinkage.penalty == TI else np.zeros(m)
 
 
-def _numbers_of_partners(term: PairTerm, table: Vector, weights: Vector, at: int) -> Vector:
-    """Return what these numbers are multiplied by, by partner; of the last one that is 1."""
-    facing = term.facing(table)
-    c = term.scale if at == 0 or term.theta is not None else term.scale[::-1]
-    inner = facing[:, :, 1:-1][:, :, ::-1] * c[1:-1] * weights[:, None]
-    return np.column_stack([inner.reshape(len(table), -1), np.ones(len(table))])
+class _Quadratics:
+    """The objects' quadratics in the mean loss: gradients, (numbers, objects), and curvatures."""
+
+    def __init__(self, gradients: Vector, curvatures: NDArray[np.float32], scale: Vector) -> None:
+        self.gradients, self.curvatures, self.scale = gradients, curvatures, scale
+
+    def state(self, own: NDArray[np.int64], scale: Vector, table: Vector) -> Vector:
+        """Return m gradients, m·m curvatures and A^1…A^m of one component, (objects, 2m + m²)."""
+        m = len(own)
+        out = np.empty((len(table), 2 * m + m * m))
+        out[:, :m] = self.gradients[own].T * scale
+        of_both = self.scale[own] * scale
+        for t in range(m):
+            curvatures = self.curvatures[own[t]][own]
+            out[:, m + t * m : 2 * m + t * m] = curvatures.T * (of_both[t] * of_both)
+        out[:, m + m * m :] = table
+        return out
+
+    def move(self, own: NDArray[np.int64], scale: Vector, change: Vector) -> None:
+        """Bring the change of a component's A^1…A^m into all gradients."""
+        for t, number in enumerate(own):
+            if change[:, t].any():
+                step = self.scale[number] * scale[t] * change[:, t]
+                self.gradients += self.scale[:, None] * (self.curvatures[number] * step)
+
+
+def _quadratics(side: Side, psi: Vector, target: Target, curvature: float) -> _Quadratics:
+    """Sum Σ slope·ψ and the bound's Σ weight·ψψᵀ over the pairs of each object.
+
+    The curvatures are stored in float32: they bound a step, and its gradient is summed in float64.
+    """
+    n = len(target.y)
+    shape = len(side.ptr) - 1, len(psi)
+
+    def summed(values: NDArray, of_partners: NDArray) -> NDArray:
+        return sp.csr_matrix((values[side.entries], side.partners, side.ptr), shape=shape) @ of_partners
+
+    scale = np.abs(psi).max(axis=0, initial=0.0)
+    scale[scale == 0.0] = 1.0
+    unit = (psi / scale).astype(np.float32)
+    a, b = np.tril_indices(psi.shape[1])
+    triangle = summed(target.row_weights.astype(np.float32), unit[:, a] * unit[:, b])
+    place = np.empty((psi.shape[1], psi.shape[1]), dtype=np.int64)
+    place[a, b] = place[b, a] = np.arange(len(a))
+    gradients = np.ascontiguousarray(summed(weighted_slopes(target) / n, psi).T)
+    return _Quadratics(gradients, triangle.T[place], scale * np.sqrt(curvature / n))
 
 
 def _fit_weight(
     pairs: Pairs, term: PairTerm, s: int, target: Target, beta: float, threads: int | None
 ) -> float:
     """Take the proximal step of λ_s under β/2·|λ_s|·(‖u_s‖² + ‖v_s‖²), (3.19)."""
-    columns = [np.ascontiguousarray(P[:, s]) for P in (term.left, term.right)]
-    left, right = (
-        object_tables(side.rows, p, term.degree) for side, p in zip(pairs.sides, columns, strict=True)
-    )
-    products = np.zeros(len(target.y))
-    c = term.scale / (2.0 if pairs.symmetric else 1.0)
-    facing = term.facing(right)
-    add_products(pairs.left, pairs.right, left, facing, c, pairs.symmetric, products, threads)
-    slopes = slopes_of(target.loss, target.pred, target.y)
-    weighted = products * target.row_weights if target.weighted else products
-    bound = target.curvature * float(weighted @ products) / len(target.y)
+    alone = slice(s, s + 1)
+    one = term._replace(left=term.left[:, alone], right=term.right[:, alone], weights=np.ones(1))
+    A, B = (side.rows for side in pairs.sides)
+    products = term_products(one, A, B, pairs.left, pairs.right, pairs.symmetric, threads)
+    n = len(target.y)
+    bound = target.curvature * float((products * target.row_weights) @ products) / n
     if bound <= 1e-300:
         return 0.0
-    size = sum(float(p @ p) for p in columns)
-    value = term.weights[s] - float(slopes @ weighted) / len(target.y) / bound
+    size = float((one.left**2).sum() + (one.right**2).sum())
+    value = term.weights[s] - float(weighted_slopes(target) @ products) / n / bound
     new = float(np.sign(value) * max(abs(value) - 0.5 * beta * size / bound, 0.0))
     change = new - term.weights[s]
     np.add(target.pred, change * products, out=target.pred)
@@ -272,142 +321,15 @@ def _fit_weight(
 
 
 @jit
-def gather(part, stride, ptr, entries, partners, slopes, roots, psi, gradients, curvatures):
-    """Sum Σ slope·ψ and Σ weight·ψψᵀ over the pairs of each object; `roots` are roots of weights."""
-    objects, n = gradients.shape
-    weighted = len(roots) > 1
-    rows, own = np.empty((ROWS, n)), np.empty(ROWS)
-    squares, products = np.empty((n, n)), np.empty(n)
-    for u in range(part * objects // stride, (part + 1) * objects // stride):
-        gradients[u] = 0.0
-        curvatures[u] = 0.0
-        for start in range(ptr[u], ptr[u + 1], ROWS):
-            count = min(ROWS, ptr[u + 1] - start)
-            for c in range(count):
-                i = entries[start + c]
-                v = partners[start + c]
-                root = roots[i] if weighted else 1.0
-                own[c] = slopes[i] / root
-                for a in range(n):
-                    rows[c, a] = root * psi[v, a]
-            some = rows[:count]
-            np.dot(some.T, some, squares)
-            np.dot(own[:count], some, products)
-            for a in range(n):
-                gradients[u, a] += products[a]
-                for b in range(n):
-                    curvatures[u, a, b] += squares[a, b]
+def sweep(columns, p, m, state, beta, mean, noise, penalty, gamma, totals, sizes, offset):
+    """Descend feature by feature on the objects' quadratics of one component; returns the change.
 
-
-@jit
-def apply(part, stride, ptr, entries, partners, change, psi, pred):
-    """Add the change of the objects' numbers to the predictions of their pairs."""
-    objects, n = change.shape
-    for u in range(part * objects // stride, (part + 1) * objects // stride):
-        own = change[u]
-        for e in range(ptr[u], ptr[u + 1]):
-            row = psi[partners[e]]
-            total = 0.0
-            for a in range(n):
-                total += own[a] * row[a]
-            pred[entries[e]] += total
-
-
-@jit
-def sweep_block(
-    columns,
-    rows,
-    P,
-    table,
-    last,
-    gradients,
-    curvatures,
-    n,
-    curvature,
-    betas,
-    means,
-    noise,
-    penalty,
-    gamma,
-    totals,
-    sizes,
-    offset,
-):
-    """Sweep over the features of one component after the other; P, table and gradients change."""
-    objects, k, m = table.shape[0], table.shape[1], table.shape[2] - 1
-    state = np.empty((objects, 2 * m + m * m))
-    moved = 0.0
-    for s in range(k):
-        pack(state, table, s, last[s], gradients, curvatures)
-        moved += sweep(
-            columns,
-            rows,
-            P,
-            s,
-            state,
-            n,
-            curvature,
-            betas[s],
-            means[s],
-            noise[s],
-            penalty,
-            gamma,
-            totals[s],
-            sizes[s],
-            offset,
-        )
-        unpack(state, table, s, last[s], curvature, gradients, curvatures)
-    return moved
-
-
-@jit
-def pack(state, table, s, last, gradients, curvatures):
-    """Fill an object's row with the m gradients, m·m curvatures and A^1…A^m of component s."""
-    m, end = table.shape[2] - 1, gradients.shape[1] - 1
-    at = s * (m - 1)
-    for u in range(len(state)):
-        for t in range(m):
-            own, scale = (at + t, 1.0) if t < m - 1 else (end, last)
-            state[u, t] = scale * gradients[u, own]
-            for w in range(m):
-                other, more = (at + w, 1.0) if w < m - 1 else (end, last)
-                state[u, m + t * m + w] = scale * more * curvatures[u, own, other]
-            state[u, m + m * m + t] = table[u, s, t + 1]
-
-
-@jit
-def unpack(state, table, s, last, curvature, gradients, curvatures):
-    """Bring the change of a component's A^1…A^m into the table and into all gradients."""
-    m, end = table.shape[2] - 1, gradients.shape[1] - 1
-    at = s * (m - 1)
-    for u in range(len(state)):
-        for t in range(m):
-            change = state[u, m + m * m + t] - table[u, s, t + 1]
-            if change == 0.0:
-                continue
-            table[u, s, t + 1] += change
-            own, factor = at + t, curvature * change
-            if t == m - 1:
-                own, factor = end, last * factor
-            for a in range(end + 1):
-                gradients[u, a] += factor * curvatures[u, own, a]
-
-
-@jit
-def sweep(
-    columns, rows, P, s, state, n, curvature, beta, mean, noise, penalty, gamma, totals, sizes, offset
-):
-    """Descend feature by feature on the objects' quadratics of one component.
-
-    `sizes` are the |p| of both sides, this one's from `offset`; `totals` their symmetric polynomials.
+    `state` has an object's m gradients, m·m curvatures and A^1…A^m; `sizes` are the |p| of both sides,
+    this one's from `offset`, and `totals` their symmetric polynomials.
     """
     col_ptr, ids, data = columns
-    m = int(np.sqrt(state.shape[1] + 1.0) + 0.5) - 1
     first = m + m * m  # of A^1…A^m
-    guard = guard_of(m)
-    coupled = has_totals(penalty)
     b, rest = np.empty(m), np.empty(len(totals) + 1)
-    p = P[:, s].copy()
     moved = 0.0
     for j in range(len(p)):
         old = p[j]
@@ -421,59 +343,51 @@ def sweep(
         else:
             for q in range(col_ptr[j], col_ptr[j + 1]):
                 u = ids[q]
-                fill_slopes(data[q], u, rows, p, j, old, state, first, guard, b)
+                fill_slopes(data[q], u, old, state, first, b)
                 for t in range(m):
+                    inner = 0.0
+                    for w in range(m):
+                        inner += b[w] * state[u, m + t * m + w]
                     g += b[t] * state[u, t]
-                    inner = b[t] * state[u, m + t * m + t]
-                    for w in range(t):
-                        inner += 2.0 * b[w] * state[u, m + t * m + w]
                     h += b[t] * inner
-        bound = curvature * h / n + beta
+        bound = h + beta
         if bound <= 1e-300:
             continue
         strength = gamma / bound
-        if coupled:
-            strength *= factor_without(penalty, ANOVA, totals, sizes, offset + j, rest)
-        step = (g / n + beta * (old - mean)) / bound - noise[j] / np.sqrt(bound)
+        if penalty == TI:
+            without(totals, sizes, offset + j, rest)
+            strength *= rest[len(totals)]
+        step = (g + beta * (old - mean)) / bound - noise[j] / np.sqrt(bound)
         new = prox_scalar(penalty, old - step, strength)
         change = new - old
         if change == 0.0:
             continue
         moved += abs(change)
-        if coupled:
-            replace_size(penalty, ANOVA, totals, sizes, offset + j, rest, abs(new))
-        factor = curvature * change
+        if penalty == TI:
+            with_size(totals, sizes, offset + j, rest, abs(new))
         if m == 2:
             for q in range(col_ptr[j], col_ptr[j + 1]):
                 u, x = ids[q], data[q]
                 b1 = x * (state[u, 6] - old * x)
-                state[u, 0] += factor * (state[u, 2] * x + state[u, 4] * b1)
-                state[u, 1] += factor * (state[u, 4] * x + state[u, 5] * b1)
+                state[u, 0] += change * (state[u, 2] * x + state[u, 4] * b1)
+                state[u, 1] += change * (state[u, 4] * x + state[u, 5] * b1)
                 state[u, 6] += change * x
                 state[u, 7] += change * b1
         else:
             for q in range(col_ptr[j], col_ptr[j + 1]):
                 u = ids[q]
-                fill_slopes(data[q], u, rows, p, j, old, state, first, guard, b)
+                fill_slopes(data[q], u, old, state, first, b)
                 for t in range(m):
-                    total = 0.0
                     for w in range(m):
-                        total += state[u, m + t * m + w] * b[w]
-                    state[u, t] += factor * total
-                for t in range(m):
+                        state[u, t] += change * state[u, m + t * m + w] * b[w]
                     state[u, first + t] += change * b[t]
         p[j] = new
-    P[:, s] = p
     return moved
 
 
 @jit
-def fill_slopes(x, u, rows, p, j, old, state, first, guard, b):
-    """Fill b with ∂A^t/∂p_j of object u, t = 1…m: by (3.20), or the plain recursion where it cancels."""
-    m = len(b)
-    if m > 2 and abs(old * x) > guard:
-        careful_slopes(x, u, rows, p, j, b)
-        return
+def fill_slopes(x, u, old, state, first, b):
+    """Fill b with ∂A^t/∂p_j of object u, t = 1…m (3.20)."""
     b[0] = x
-    for t in range(1, m):
+    for t in range(1, len(b)):
         b[t] = x * (state[u, first + t - 1] - old * b[t - 1])

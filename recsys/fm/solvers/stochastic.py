@@ -18,10 +18,10 @@ from recsys._jit import jit
 from recsys.fm.objective import Objective
 from recsys.fm.penalties import acts_on_rows, code_of, prox_sizes, vanishes
 from recsys.fm.solvers.base import SOLVERS, Options, Solver
-from recsys.multilinear.arrays import Compressed, weight_mask
+from recsys.multilinear.arrays import Compressed
 from recsys.multilinear.forms import ANOVA, MIXED
 from recsys.multilinear.losses import loss_slope
-from recsys.multilinear.rows import row_backward, row_forward
+from recsys.multilinear.rows import room_for, row_backward, row_forward
 
 __all__ = ["AdaGrad", "ProximalStochastic"]
 
@@ -144,7 +144,7 @@ def adagrad_epoch(z, squares, layout, rows, target, first, second, steps, share)
     """
     indptr, indices = rows.indptr, rows.indices
     spec, features, k = layout.spec, layout.features, layout.components
-    tables, slopes = np.empty((len(spec), layout.width, k)), np.empty(k)
+    tables, room = np.empty((len(spec), layout.width, k)), room_for(layout, rows)
     gradient = np.zeros(len(z))
     touched = np.empty(features, dtype=np.int64)
     times = np.zeros(features, dtype=np.int64)
@@ -161,7 +161,7 @@ def adagrad_epoch(z, squares, layout, rows, target, first, second, steps, share)
                         count += 1
                     times[indices[q]] += 1
         batch_gradient(
-            z, layout, rows, target, first[start:stop], second[start:stop], tables, slopes, gradient
+            z, layout, rows, target, first[start:stop], second[start:stop], tables, room, gradient
         )
         if steps.intercept:
             moved += _step(z, squares, gradient, 0, steps.rate, 0.0)
@@ -193,23 +193,22 @@ def _step(z, squares, gradient, at, rate, shrink):
 
 
 @jit
-def batch_gradient(z, layout, rows, target, first, second, tables, slopes, gradient):
-    """Add the gradient of a batch's mean loss; `tables` and `slopes` are room for a row."""
+def batch_gradient(z, layout, rows, target, first, second, tables, room, gradient):
+    """Add the gradient of a batch's mean loss; `tables` and `room` are for a row."""
     y, loss, size, row_weights = target.y, target.loss, len(first), target.row_weights
-    mask = weight_mask(row_weights)
     for b in range(size):
         i, other = first[b], second[b]
         if other == ALONE:
             pred = row_forward(z, layout, rows, i, tables)
-            r = row_weights[i & mask] * loss_slope(loss, pred, y[i]) / size
-            row_backward(z, layout, rows, i, tables, r, slopes, gradient)
+            r = row_weights[i] * loss_slope(loss, pred, y[i]) / size
+            row_backward(z, layout, rows, i, tables, r, room, gradient)
         else:
             down = row_forward(z, layout, rows, other, tables)
             up = row_forward(z, layout, rows, i, tables)
             r = loss_slope(loss, up - down, 1.0) / size
-            row_backward(z, layout, rows, i, tables, r, slopes, gradient)
+            row_backward(z, layout, rows, i, tables, r, room, gradient)
             row_forward(z, layout, rows, other, tables)
-            row_backward(z, layout, rows, other, tables, -r, slopes, gradient)
+            row_backward(z, layout, rows, other, tables, -r, room, gradient)
 
 
 @jit
@@ -217,13 +216,13 @@ def psgd_epoch(z, done, layout, rows, target, first, second, steps):
     """Walk the samples first[i] (with second[i], if not ALONE) in mini-batches; returns the change."""
     batches = (len(first) + steps.batch - 1) // steps.batch
     spec, features, k = layout.spec, layout.features, layout.components
-    tables, slopes = np.empty((len(spec), layout.width, k)), np.empty(k)
+    tables, room = np.empty((len(spec), layout.width, k)), room_for(layout, rows)
     gradient = np.zeros(len(z))
     moved = 0.0
     for part in range(batches):
         start, stop = part * len(first) // batches, (part + 1) * len(first) // batches
         batch_gradient(
-            z, layout, rows, target, first[start:stop], second[start:stop], tables, slopes, gradient
+            z, layout, rows, target, first[start:stop], second[start:stop], tables, room, gradient
         )
         eta = steps.rate / (1.0 + steps.rate * steps.beta * done[0])
         done[0] += 1.0

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from recsys.fm.objective import Objective
 from recsys.multilinear.arrays import Compressed, Target
 from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, Form, fill_components
-from recsys.multilinear.losses import slopes_of
+from recsys.multilinear.losses import weighted_slopes
 from recsys.optim.prox import project_simplex
 from recsys.utils.linalg import spectral_norm
 
@@ -32,9 +32,7 @@ def theta_step(objective: Objective) -> float:
     if objective.pairs is None:
         return descend_on_simplex(parts, theta, objective.target)
     (up, down), before = objective.pairs, theta.copy()
-    difference = objective.pred[up] - objective.pred[down]
-    target = Target(np.ones(len(up)), difference, objective.loss.code, objective.loss.curvature)
-    moved = descend_on_simplex(parts[up] - parts[down], theta, target)
+    moved = descend_on_simplex(parts[up] - parts[down], theta, objective.compared())
     objective.pred += parts @ (theta - before)
     return moved
 
@@ -46,8 +44,7 @@ def descend_on_simplex(parts: NDArray[np.float64], theta: NDArray[np.float64], t
     """
     n = len(target.y)
     with np.errstate(over="ignore", invalid="ignore"):
-        weighted = parts * target.row_weights[:, None] if target.weighted else parts
-        products = weighted.T @ parts
+        products = (parts * target.row_weights[:, None]).T @ parts
     if not np.isfinite(products).all():  # a fit that runs away: its objective tells
         return 0.0
     bound = target.curvature * spectral_norm(products) / n
@@ -55,8 +52,7 @@ def descend_on_simplex(parts: NDArray[np.float64], theta: NDArray[np.float64], t
         return 0.0
     before = theta.copy()
     for _ in range(STEPS):
-        slopes = slopes_of(target.loss, target.pred, target.y)
-        step = weighted.T @ slopes / n / bound
+        step = parts.T @ weighted_slopes(target) / n / bound
         if not np.isfinite(step).all():
             break
         new = project_simplex(theta - step)
@@ -90,21 +86,17 @@ def component_values(objective: Objective, n: int) -> NDArray[np.float64]:
 
 def lambda_step(objective: Objective) -> float:
     """Minimise the quadratic bound in each λ_s in turn, under ½β‖λ‖²; returns the sum of changes."""
-    model, beta = objective.model, objective.regularization.beta
-    weights = 1.0 if objective.row_weights is None else objective.row_weights
+    model, beta, pairs = objective.model, objective.regularization.beta, objective.pairs
     moved = 0.0
     for n in range(len(model.forms)):
         values, lambdas = component_values(objective, n), model.weights[n]
-        pairs = objective.pairs
         compared = values if pairs is None else values[pairs[0]] - values[pairs[1]]
         for s in range(len(lambdas)):
-            pred, y, share = objective.pred, objective.y, weights
-            if pairs is not None:
-                pred, y, share = pred[pairs[0]] - pred[pairs[1]], np.ones(len(compared)), 1.0
-            slopes = share * slopes_of(objective.loss.code, pred, y)
+            target = objective.compared()
             with np.errstate(over="ignore", invalid="ignore"):
-                slope = float((slopes * compared[:, s]).mean()) + beta * lambdas[s]
-                bound = objective.loss.curvature * float((share * compared[:, s] ** 2).mean()) + beta
+                slope = float((weighted_slopes(target) * compared[:, s]).mean()) + beta * lambdas[s]
+                squares = float((target.row_weights * compared[:, s] ** 2).mean())
+                bound = target.curvature * squares + beta
             if not (np.isfinite(slope) and np.isfinite(bound) and bound > 0.0):
                 continue
             change = -slope / bound
