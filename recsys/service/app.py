@@ -7,7 +7,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -34,7 +34,6 @@ from recsys.service.model_store import ModelStore, ServedModel
 
 MAX_BODY = 1 << 20
 OPEN = ("/health", "/ready")  # without a token
-TYPE_NAMES = ("constrained-str", "str", "float", "bool", "function-before", "HistoryItem", "Range")
 
 
 class AnyText(StringConvertor):
@@ -229,15 +228,10 @@ def from_environment() -> FastAPI:
 
 
 def _malformed(_: Request, error: Any) -> JSONResponse:
-    """Name the field and what it should be; what was sent is not sent back."""
-    # Of the kinds of values that a field may have, the one that fits furthest.
-    first = max(error.errors(), key=lambda one: len(one["loc"]))
-    parts = [str(part) for part in first["loc"][1:]]
-    where = ".".join(part for part in parts if part not in TYPE_NAMES and "[" not in part)
-    text = (
-        f"{first['msg']}: {first['ctx']['error']}" if first["type"] == "json_invalid" else first["msg"]
-    )
-    return _refusal(422, f"{where or 'the body'}: {text.removeprefix('Value error, ')}")
+    """Name a field that is wrong; what was sent is not sent back."""
+    first = max(error.errors(), key=lambda one: len(one["loc"]))  # of a union, what fits furthest
+    where = ".".join(map(str, first["loc"]))
+    return _refusal(422, f"{where}: {first['msg']} {first.get('ctx', {}).get('error', '')}".strip())
 
 
 def _add_routes(app: FastAPI, models: ModelStore, metrics: Metrics, plain: Line, slow: Line) -> None:
@@ -246,14 +240,7 @@ def _add_routes(app: FastAPI, models: ModelStore, metrics: Metrics, plain: Line,
     def line(body: Any) -> Line:
         return slow if body.slow else plain
 
-    def get(path: str, model: Any = None) -> Callable[..., Any]:
-        def add(handler: Any) -> Any:
-            app.head(path, include_in_schema=False)(handler)
-            return app.get(path, response_model=model)(handler)
-
-        return add
-
-    @get("/health", schemas.HealthResponse)
+    @app.get("/health", response_model=schemas.HealthResponse)
     async def health() -> dict[str, Any]:
         """Say which model answers, and whether a newer file was refused."""
         package = models.current.package
@@ -266,7 +253,7 @@ def _add_routes(app: FastAPI, models: ModelStore, metrics: Metrics, plain: Line,
             "error": models.error,
         }
 
-    @get("/ready")
+    @app.get("/ready")
     async def ready() -> dict[str, str]:
         """Say that requests may be sent here."""
         return {"status": "ready"}
@@ -345,7 +332,7 @@ def recommended(model: ServedModel, body: schemas.RecommendRequest) -> Response:
         for item in items:
             item["why"] = explained(package, profile, item["item"]).as_dict()
     unknown = [*profile.unknown, *unknown, *unknown_dislikes]
-    return encoded({"items": items, "fallback": bool(result.fallback), "unknown": unknown})
+    return JSONResponse({"items": items, "fallback": bool(result.fallback), "unknown": unknown})
 
 
 def similar_to(model: ServedModel, body: schemas.SimilarRequest) -> Response:
@@ -360,7 +347,7 @@ def similar_to(model: ServedModel, body: schemas.SimilarRequest) -> Response:
         item_users=package.item_users if body.diversity else None,
         filter_items=left_out,
     )
-    return encoded({"items": named(model, *result), "unknown": unknown})
+    return JSONResponse({"items": named(model, *result), "unknown": unknown})
 
 
 def users_like(model: ServedModel, user: str, n: int) -> Response:
@@ -370,14 +357,8 @@ def users_like(model: ServedModel, user: str, n: int) -> Response:
     index = model.package.user_index[user]
     ids, scores = model.package.ranker.similar_users(index, N=n, filter_users=[index])
     names = model.package.user_ids
-    return encoded(
-        {
-            "users": [
-                {"user": str(names[k]), "score": float(score)}
-                for k, score in zip(ids, scores, strict=True)
-            ]
-        }
-    )
+    users = [{"user": str(names[k]), "score": float(s)} for k, s in zip(ids, scores, strict=True)]
+    return JSONResponse({"users": users})
 
 
 def scores_of(model: ServedModel, body: schemas.ScoresRequest) -> Response:
@@ -390,7 +371,7 @@ def scores_of(model: ServedModel, body: schemas.ScoresRequest) -> Response:
     users = None if profile.fold_in else np.array([profile.userid])
     fallback = bool(ranker.falls_back(users, profile.row)[0])
     unknown = [*profile.unknown, *unknown]
-    return encoded(
+    return JSONResponse(
         {"items": named(model, items, scores[items]), "fallback": fallback, "unknown": unknown}
     )
 
@@ -400,13 +381,7 @@ def explanation(model: ServedModel, body: schemas.ExplainRequest) -> Response:
     item_of(model, body.item)
     profile = profile_of(model, body)
     why = explained(model.package, profile, body.item, body.n, changes=body.changes)
-    return encoded(why.as_dict() | {"unknown": list(profile.unknown)})
-
-
-def encoded(content: dict[str, Any]) -> Response:
-    """Return a response of JSON."""
-    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return Response(text, media_type="application/json")
+    return JSONResponse(why.as_dict() | {"unknown": list(profile.unknown)})
 
 
 def profile_of(model: ServedModel, body: schemas.ProfileRequest) -> Profile:
