@@ -19,9 +19,12 @@ COMPARED = (
     "pairnet",
     "auto",
 )
-USUAL_PAIRS = 150_000  # interactions up to which everything is measured as it is
-USUAL_ITEMS = 4_000  # items up to which a dense inverse takes no more than its share
-ITEM_PAIR_BYTES = 500_000_000  # of co-occurrence counts, in each process
+USUAL_PAIRS = 100_000  # interactions up to which everything is measured as it is
+USUAL_ITEMS = (
+    2_500  # up to which a dense inverse and all candidates of `auto` take no more than their share
+)
+ITEM_PAIRS = 40_000_000  # co-occurrence counts up to which models made of them do
+BY_COUNTS = ("ease", "cf-komd", "msdw")
 BY_EPOCHS = ("fm", "sparse-fm", "pairnet")
 ITERATIONS, LEAST_ITERATIONS = 20, 3
 AUTO_SECONDS = 40.0  # of all folds
@@ -47,12 +50,12 @@ def default_comparison(data: Interactions, folds: int) -> Comparison:
     pairs, items = len(data.users), data.n_items
     only = max(1, min(folds, folds * USUAL_PAIRS // pairs))
     lengths = np.bincount(data.users).astype(np.float64)
-    counted = 8 * min(float(items) ** 2, float(lengths @ lengths))
+    counts = min(float(items) ** 2, float(lengths @ lengths))
     models, left_out = [], []
     for spec in COMPARED:
         name = spec.partition(":")[0]
-        if name in ("ease", "msdw") and items > USUAL_ITEMS and counted > ITEM_PAIR_BYTES:
-            left_out.append(spec)
+        if name in BY_COUNTS and counts > ITEM_PAIRS:
+            left_out.append(name)
             continue
         if name == "ease" and items > USUAL_ITEMS:
             spec = "ease:top_k=100"
@@ -64,7 +67,7 @@ def default_comparison(data: Interactions, folds: int) -> Comparison:
     changed = [spec for spec in models if spec not in COMPARED]
     said = [f"set smaller for this table: {', '.join(changed)}"] * bool(changed)
     if left_out:
-        said.append(f"left out, for {counted / 1e9:.1f} GB of item pairs: {', '.join(left_out)}")
+        said.append(f"left out, for {counts / 1e6:.0f} million pairs of items: {', '.join(left_out)}")
     if only < folds:
         said.append(f"folds measured: {only} of {folds}")
     note = f"{'; '.join(said)} (--model and --folds overrule it)" if said else ""

@@ -24,6 +24,7 @@ from recsys.data.side_information import SideInformation
 from recsys.data.splits import PUBLISHED, folds_of, interactions_of, protocol_for
 from recsys.errors import InputError
 from recsys.evaluation import metrics as M
+from recsys.evaluation.defaults import BY_EPOCHS, ITERATIONS
 from recsys.evaluation.measuring import Measured, ParsedMetric, measure
 from recsys.evaluation.models import Models, NamedModel, named_models
 from recsys.evaluation.report import MetricValue, Report, Result
@@ -277,9 +278,8 @@ class _Job:
 
     def __post_init__(self) -> None:
         self.total = len(self.named) * len(self.folds)
-        names = [getattr(one.model, "name", "") for one in self.named]
-        scale = len(self.data.users) / 100_000
-        self.seconds = [scale * SECONDS.get(name, USUAL_SECONDS) for name in names]
+        self.scale = len(self.data.users) / 100_000
+        self.seconds = [_seconds(one.model, self.scale) for one in self.named]
 
     def run(
         self,
@@ -294,7 +294,7 @@ class _Job:
         if budget is not None:
             keys.sort(key=lambda key: (key[1], self.seconds[key[0]]))
         elif jobs > 1:  # so that no process is left with the longest; quick ones take none of the time
-            quick = min(self.seconds) + USUAL_SECONDS * len(self.data.users) / 100_000
+            quick = min(self.seconds) + self.scale * USUAL_SECONDS
             keys.sort(key=lambda key: -self.seconds[key[0]] if self.seconds[key[0]] > quick else -np.inf)
         deadline = np.inf if budget is None else time.time() + budget
         share = self.total / (len(self.folds) * sum(self.seconds))
@@ -366,6 +366,15 @@ class _Job:
             sum(one.compile_seconds for one in found),
             max(one.peak_mb for one in found),
         )
+
+
+def _seconds(model: Any, scale: float) -> float:
+    """Return the processor seconds of a fold of scale × 100,000 interactions, roughly."""
+    name = getattr(model, "name", "")
+    seconds = scale * SECONDS.get(name, USUAL_SECONDS)
+    if name in BY_EPOCHS:
+        seconds *= model.iterations / ITERATIONS
+    return min(seconds, getattr(model, "budget", None) or np.inf)
 
 
 def _rows(data: Interactions, folds: Sequence[Fold], numbers: Sequence[int]) -> pd.DataFrame:
