@@ -86,14 +86,19 @@ class Catalog:
         return dict(zip(map(str, self.data.item_ids), names, strict=True))
 
     @cached_property
-    def labels(self) -> dict[str, str]:
-        """Return each item as it is offered: a title that occurs twice has its id behind it."""
+    def names(self) -> dict[str, str]:
+        """Return each item's title, one that occurs twice with the id behind it."""
         seen: set[str] = set()
-        labels = {}
+        names = {}
         for item, title in self.titles.items():
-            labels[item] = searchable(f"{title} [{item}]" if title in seen else title)
+            names[item] = f"{title} [{item}]" if title in seen else title
             seen.add(title)
-        return labels
+        return names
+
+    @cached_property
+    def labels(self) -> dict[str, str]:
+        """Return each item as it is offered."""
+        return {item: searchable(name) for item, name in self.names.items()}
 
     @cached_property
     def attributes(self) -> Attributes:

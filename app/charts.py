@@ -86,6 +86,7 @@ def bars(rows: list[tuple[str, float]], title: str, unit: str, total: float | No
     if total is not None:
         records.append({"name": "score", "from": 0.0, "to": total, "value": total, "kind": "score"})
     frame = pd.DataFrame(records)
+    frame["spoken"] = [f"{row['name']}: {row['value']:+.4g}" for row in records]  # by screen readers
     colors = {"raises it": UP, "lowers it": DOWN, "base": BASE, "score": TOTAL}
     kinds = [kind for kind in colors if kind in set(frame["kind"])]
     legend = alt.Legend(title=None, orient="bottom", columns=2) if len(kinds) > 1 else None
@@ -102,6 +103,7 @@ def bars(rows: list[tuple[str, float]], title: str, unit: str, total: float | No
                 legend=legend,
             ),
             tooltip=["name", alt.Tooltip("value:Q", format="+.4f")],
+            description="spoken:N",
         )
         .properties(height=26 * len(frame) + (150 if legend else 110), title=title, padding=PADDING)
     )

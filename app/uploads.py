@@ -17,6 +17,7 @@ import streamlit as st
 
 from recsys import InputError, Interactions
 from recsys.data.columns import find_columns, title_column
+from recsys.data.reading import feature
 from recsys.data.tables import read_table
 
 SHOWN = 8  # rows of the preview
@@ -114,13 +115,13 @@ def content_of(file: Any) -> bytes:
 
 @st.cache_data(max_entries=8, show_spinner=False)
 def sheets(content: bytes, name: str) -> list[str]:
-    """Return the names of a workbook's sheets that are not empty; none for other files."""
+    """Return the names of a workbook's sheets that may be tables; none for other files."""
     if not name.lower().endswith(".xlsx"):
         return []
     with saved(content, name) as path:
         try:
             frames = pd.read_excel(path, sheet_name=None, nrows=2, engine="calamine")
-            return [str(sheet) for sheet, frame in frames.items() if len(frame)]
+            return [str(sheet) for sheet, frame in frames.items() if len(frame) and frame.shape[1] > 1]
         except Exception:  # noqa: BLE001 - whatever calamine says of a broken workbook
             raise InputError(f"{name[:60]}: this is not a workbook that can be read") from None
 
@@ -143,6 +144,13 @@ def preview(content: bytes, name: str, sheet: str | None, form: dict[str, Any]) 
     if title := title_column(free):
         roles["title"] = str(title)
     return Preview(rows, roles)
+
+
+def frame(content: bytes, name: str) -> pd.DataFrame:
+    """Return an upload as a table whose columns are numbers or texts, also with decimal commas."""
+    with saved(content, name) as path:
+        table = read_table(path)
+        return pd.DataFrame({column: feature(table.column(column)) for column in table.names})
 
 
 def unique(names: list[str]) -> list[str]:

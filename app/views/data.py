@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ HELP = {
     "weight": "Quantities or counts. Rows at or below 0 are not used.",
     "title": "A name of each item.",
 }
+QUANTITY = re.compile("menge|anzahl|stück|quantit|qty|cantidad", re.IGNORECASE)
 FORM: dict[str, tuple[str, dict[str, Any]]] = {
     "header": ("First row", {"column names": True, "values": False}),
     "delimiter": ("Delimiter", {";": ";", ",": ",", "tab": "\t", "|": "|", "::": "::"}),
@@ -82,6 +84,10 @@ def steps(file: Any) -> None:
             st.error(escaped(error))
             return
         summary(data)
+        others = [name for name in preview.columns if name not in roles.values()]
+        quantities = [name for name in others if QUANTITY.search(name)]
+        if quantities and "weight" not in roles:
+            st.text(f"Rows with a {quantities[0]} below 0 are used too, unless it is the weight.")
         token = uploads.keep(data, content, file.name, sheet, form, roles, items)
         st.button("Use this table", type="primary", on_click=use_table, args=(token,))
 
@@ -97,7 +103,7 @@ def choose_sheet(names: list[str]) -> str | None:
     """Show the sheets of a workbook, where there are several."""
     if len(names) < 2:
         return names[0] if names else None
-    chosen: str = st.selectbox("Sheet", names, help="One sheet is read.")
+    chosen: str = st.selectbox(f"Sheet (one of {len(names)} is read)", names)
     return chosen
 
 
@@ -150,8 +156,9 @@ def summary(data: Interactions) -> None:
         f"**{count(len(data.users), 'interaction')} of {count(data.n_users, 'user')}, "
         f"{count(data.n_items, 'item')}**"
     )
-    notes = [note for note in data.notes if "='" not in note]  # without hints of Python code
+    read, *notes = [note for note in data.notes if "='" not in note]  # without hints of Python code
     st.text("\n".join([*notes, *limits(data)]))
+    st.caption(escaped(read))
 
 
 def limits(data: Interactions) -> list[str]:
@@ -180,8 +187,9 @@ def show(catalog: Catalog) -> None:
         "Interactions": f"{len(data.users):,}",
         "Density": f"{density:.2%}",
     }
-    for place, (label, value) in zip(st.columns(4), numbers.items(), strict=True):
-        place.metric(label, value)
+    with st.container(horizontal=True, gap="large"):
+        for label, value in numbers.items():
+            st.metric(label, value, width="content")
     if notes := [*data.notes, *limits(data)]:
         st.text("\n".join(notes))
     st.button("Recommend from it", on_click=go_to, args=("recommend",))

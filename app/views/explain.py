@@ -84,7 +84,7 @@ def standing(catalog: Catalog, person: Person, item: str, why: Any, n: int) -> s
 
 def show_shares(catalog: Catalog, why: Any) -> None:
     """Draw how the score adds up, or which liked items are similar."""
-    rows = [(catalog.labels[str(row[0])], float(row[2])) for row in why.rows]
+    rows = [(catalog.names[str(row[0])], float(row[2])) for row in why.rows]
     if why.reasons.kind != "exact":
         if rows:
             chart = charts.bars(rows, "Liked items most similar to it", "cosine similarity")

@@ -14,7 +14,7 @@ from app import charts, state, uploads
 from app.choices import ask
 from app.jobs import result
 from app.parts.text import count, escaped
-from recsys import InputError
+from recsys import InputError, Interactions
 from recsys.fm import (
     FactorizationMachineClassifier,
     FactorizationMachineRegressor,
@@ -68,7 +68,7 @@ def page() -> None:
         if file is None:
             catalog = state.choose_catalog(PAGE)
             source: Any = catalog.key
-            make: Any = lambda: Examples(*liked_pairs(catalog.data, rows=MOST_ROWS), True)  # noqa: E731
+            make: Any = lambda: of_likes(catalog.data)  # noqa: E731
             target = "a like"
         else:
             content = uploads.content_of(file)
@@ -92,20 +92,20 @@ def page() -> None:
 
 def table(content: bytes, name: str) -> pd.DataFrame:
     """Return an uploaded table, of more rows some."""
-    with uploads.saved(content, name) as path:
-        try:
-            if path.suffix == ".parquet":
-                frame = pd.read_parquet(path)
-            elif path.suffix == ".xlsx":
-                frame = pd.read_excel(path)
-            else:
-                frame = pd.read_csv(path, sep=None, engine="python")
-        except (ValueError, OSError, pd.errors.ParserError):
-            raise InputError(f"{name}: this is not a table that can be read") from None
+    frame = uploads.frame(content, name)
     if frame.shape[1] < 2 or len(frame) < 40:
         raise InputError(f"{name}: at least two columns and 40 rows are needed")
-    frame.columns = frame.columns.astype(str)
     return frame.sample(min(MOST_ROWS, len(frame)), random_state=0)
+
+
+def of_likes(data: Interactions) -> Examples:
+    """Return liked pairs and others with the features of both ends."""
+    try:
+        return Examples(*liked_pairs(data, rows=MOST_ROWS), True)
+    except InputError:
+        raise InputError(
+            "These data have no features of users or items. Upload a table with a column to predict."
+        ) from None
 
 
 def of_table(frame: pd.DataFrame, target: str) -> Examples:
@@ -154,10 +154,11 @@ def fit(examples: Examples, gamma: float) -> Result:
 
 def show(found: Result, target: str) -> None:
     """Show what the pairs add, and the largest ones."""
-    one, two, three = st.columns(3)
-    one.metric(f"{found.metric} with pairs", f"{found.value:.3f}", f"{found.value - found.without:+.3f}")
-    two.metric(f"{found.metric} without", f"{found.without:.3f}")
-    three.metric("Pairs with a weight", f"{len(found.pairs):,}")
+    gain = f"{found.value - found.without:+.3f}"
+    with st.container(horizontal=True, gap="large"):
+        st.metric(f"{found.metric} with pairs", f"{found.value:.3f}", gain, width="content")
+        st.metric(f"{found.metric} without", f"{found.without:.3f}", width="content")
+        st.metric("Pairs with a weight", f"{len(found.pairs):,}", width="content")
     if len(found.pairs) == 0:
         st.info("No pair has a weight: choose more pairs.")
         return

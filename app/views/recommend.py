@@ -104,7 +104,7 @@ def show_list(
     about = st.empty()
     if not person.likes:
         st.info("This profile is empty, so the list shows popular items. Type a title you like.")
-    grid = st.grid("auto", min_column_width=280)
+    grid = st.grid("auto", min_column_width=280, border=True)
     reasons: list[str] = []
     shares = False
     for rank, item in enumerate(table["item"], 1):
@@ -118,10 +118,10 @@ def show_list(
         ]
         if why:
             actions.append(("Explain", ":material/help:", partial(open_explanation, item)))
-        with grid.cell().container(border=True, height="stretch"):
+        with grid.cell():
             card(rank, catalog.titles[item], catalog.about(item), reasons[-1], item, actions)
     text = f"For {person.name}, who {liked}." if person.user else f"For {person.name}: {liked}."
-    about.text(text + " In brackets: how much of the score a liked item gives." * shares)
+    about.text(text + " In brackets: the share of the score that a liked item brings." * shares)
     if len(table) == 0:
         st.info("Nothing is left to recommend.")
         return False
@@ -177,7 +177,7 @@ def download(
     )
     st.download_button(
         "Download CSV",
-        frame.map(inert).to_csv(index=False),
+        frame.map(inert).to_csv(index=False).encode("utf-8-sig"),  # as spreadsheets read it
         f"recommendations-{catalog.data.name}.csv",
         "text/csv",
         icon=":material/download:",

@@ -104,7 +104,7 @@ def rules(catalog: Catalog, number: int, seed: int = 0) -> pd.DataFrame:
 def of_table() -> None:
     """Show the rule that a kernel machine follows on a table with two classes."""
     st.text("A kernel machine learns the class of the rows; the rule says what it follows.")
-    file = st.file_uploader("A table of your own (optional)", type=["csv", "tsv", "xlsx"])
+    file = st.file_uploader("A table of your own (optional)", type=["csv", "tsv", "xlsx", "parquet"])
     try:
         if file is None:
             name = ask(st.selectbox, "Table", list(EMBEDDED), key="rule table")
@@ -145,13 +145,7 @@ def of_table() -> None:
 
 def encoded(content: bytes, name: str) -> tuple[Any, Any, tuple[str, ...]]:
     """Return an uploaded table as 0/1 features, its chosen class and the features' names."""
-    with uploads.saved(content, name) as path:
-        read = pd.read_excel if path.suffix == ".xlsx" else pd.read_csv
-        options: dict[str, Any] = {} if path.suffix == ".xlsx" else {"sep": None, "engine": "python"}
-        try:
-            frame = read(path, dtype=str, nrows=MOST_ROWS, **options).dropna()
-        except (ValueError, pd.errors.ParserError):
-            raise InputError(f"{name}: this is not a table that can be read") from None
+    frame = uploads.frame(content, name).head(MOST_ROWS).dropna().astype(str)
     columns = [c for c in frame.columns if 1 < frame[c].nunique() <= MOST_VALUES]
     if len(columns) < 2:
         raise InputError(f"{name}: a column of classes and one of categories are needed")

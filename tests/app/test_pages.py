@@ -158,6 +158,16 @@ def test_the_titles_of_order_lines_are_the_items():
     assert sorted(map(str, data.titles)) == [f"Ding {k}" for k in range(4)]
 
 
+def test_a_table_to_predict_may_have_decimal_commas():
+    content = "Region;Preis;Zurück\n" + "".join(
+        f"Süd;{k},50;{'ja' if k % 2 else 'nein'}\n" for k in range(60)
+    )
+    frame = interactions.table(content.encode("cp1252"), "retouren.csv")
+    assert frame["Preis"].max() == 59.5
+    examples = interactions.of_table(frame, "Zurück")
+    assert examples.classes and "Preis=0.5–11.5" in examples.names
+
+
 MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
 OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 PACKAGE = "http://schemas.openxmlformats.org/package/2006"
@@ -203,7 +213,7 @@ def test_each_sheet_of_a_workbook_can_be_read():
     pytest.importorskip("python_calamine")
     orders = [("user", "item"), ("a", "x"), ("a", "y"), ("b", "x")]
     content = workbook({"Notes": [("note",), ("read me",)], "Orders": orders})
-    assert uploads.sheets(content, "two.xlsx") == ["Notes", "Orders"]
+    assert uploads.sheets(content, "two.xlsx") == ["Orders"]
     data = uploads.read(content, "two.xlsx", "Orders", {}, {"user": "user", "item": "item"})
     assert data.n_users == 2 and data.n_items == 2
 
