@@ -4,14 +4,15 @@ from recsys.links.base import LINKS, LinkPredictor, load_link_predictor, make_li
 from recsys.links.baselines import CommonNeighbors, Katz, ResourceAllocation
 from recsys.links.comparison import (
     LinkComparison,
+    LinkMetrics,
     LinkResult,
     StrongestLinks,
     compare_links,
     fit_on_all_links,
+    link_metrics,
     split_graph,
     strongest_links,
 )
-from recsys.links.metrics import LinkMetrics, link_metrics
 from recsys.links.neural import HONFM, ConcatDNN, PairDNN
 from recsys.links.pairwise import (
     FactorizedBilinear,
@@ -20,12 +21,7 @@ from recsys.links.pairwise import (
     PairNet,
 )
 from recsys.links.reasons import LinkReasons, link_reasons
-from recsys.links.sampling import (
-    LinkSplit,
-    sample_negatives,
-    split_objects,
-    split_pairs,
-)
+from recsys.links.sampling import LinkSplit, sample_negatives, split_objects, split_pairs
 from recsys.links.svm import PairSVM
 
 __all__ = [

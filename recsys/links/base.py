@@ -3,48 +3,42 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator
+from sklearn.metrics import accuracy_score
 
-from recsys.errors import InputError, NotFittedError
-from recsys.links import _files
-from recsys.links._files import Learned
-from recsys.registry import Registry
+from recsys.errors import InputError, ModelFileError, NotFittedError
+from recsys.registry import Registry, check_parameters
 from recsys.utils import model_file
-from recsys.utils.features import as_array, as_labels, check_sample_weight, native
+from recsys.utils.features import as_array, as_labels, native
 
 __all__ = [
     "LINKS",
-    "Learned",
     "LinkPredictor",
     "Parts",
     "Task",
     "check_symmetric",
-    "check_task",
     "load_link_predictor",
     "make_link_predictor",
 ]
 
 Array = NDArray[np.float64]
+Index = NDArray[np.int64]
 
 
 class Task(NamedTuple):
-    """Checked input: features of both sides, pairs as two index vectors, labels of −1 and 1.
-
-    `weights` are those of the pairs, above 0; None where none were given.
-    """
+    """Checked input: features of both sides, pairs as two index vectors, labels of −1 and 1."""
 
     A: sp.csr_matrix
     B: sp.csr_matrix
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
+    left: Index
+    right: Index
     y: Array
-    weights: Array | None = None
 
 
 class Parts(NamedTuple):
@@ -63,8 +57,8 @@ class Parts(NamedTuple):
     base: float
     left: float
     right: float
-    rows: NDArray[np.int64]
-    columns: NDArray[np.int64]
+    rows: Index
+    columns: Index
     pairs: Array
 
 
@@ -82,8 +76,6 @@ class LinkPredictor(BaseEstimator):
         The second is the link.
     n_features_ : (int, int)
         Features of A and of B.
-    takes_weights : bool
-        Of the class: whether `fit` heeds `Task.weights`. `sample_weight` is refused where it does not.
 
     Examples
     --------
@@ -95,77 +87,110 @@ class LinkPredictor(BaseEstimator):
     (6,)
     """
 
-    takes_weights: ClassVar[bool] = False
-
     def __sklearn_is_fitted__(self) -> bool:
         """Tell scikit-learn whether there was a fit."""
         return hasattr(self, "n_features_")
 
-    def fit(
-        self, A: Any, B: Any, pairs: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> Any:
-        """Fit.
-
-        Parameters
-        ----------
-        A : (objects, features) array or CSR
-        B : (objects, features) array or CSR, or None for pairs within A
-        pairs : (pairs, 2) int
-        y : (pairs,)
-            Two classes; the second one in order is the link.
-        sample_weight : (pairs,) float, optional
-            Of the pairs in the loss, of at least 0 and not all 0: 2 is as the pair twice, 0 leaves it
-            out. Where the loss is a mean only their ratios matter; `PairSVM` multiplies C by them.
-
-        Raises
-        ------
-        InputError
-            For parameters out of range, pairs that point nowhere, values that are not finite, weights
-            that are no such, or pairs of one class only.
-        """
+    def fit(self, A: Any, B: Any, pairs: ArrayLike, y: ArrayLike) -> Self:
+        """Fit on (pairs,) labels of two classes; the second one in order is the link."""
         self.check_parameters()
-        A, B, left, right = check_task(A, B, pairs)
+        A, B, left, right = _checked(A, B, pairs)
         labels = as_labels("y", y)
         if labels.shape != left.shape:
             raise InputError(f"y has shape {labels.shape} for {len(left)} pairs")
-        weights = self._checked_weights(sample_weight, len(left))
-        if weights is not None:
-            kept = weights > 0.0
-            left, right, labels, weights = left[kept], right[kept], labels[kept], weights[kept]
         self.classes_ = np.unique(labels)
         if len(self.classes_) != 2:
             raise InputError(f"y must hold two classes, and has {len(self.classes_)}")
         self.n_features_ = (A.shape[1], B.shape[1])
-        self._fit(Task(A, B, left, right, 2.0 * (labels == self.classes_[1]) - 1.0, weights))
+        self._fit(Task(A, B, left, right, np.where(labels == self.classes_[1], 1.0, -1.0)))
         return self
 
-    def _checked_weights(self, given: ArrayLike | None, pairs: int) -> Array | None:
-        if given is None:
-            return None
-        if not self.takes_weights:
-            able = ", ".join(repr(name) for name in LINKS.names() if LINKS.get(name).takes_weights)
-            raise InputError(
-                f"{type(self).__name__} takes no sample_weight: leave it out, or use one of {able}"
-            )
-        return check_sample_weight(given, pairs, "pairs")
-
     def decision_function(self, A: Any, B: Any, pairs: ArrayLike) -> Array:
-        """Return scores, (pairs,): above 0 for a link. Objects may be others than those of fit.
+        """Return scores, (pairs,): above 0 for a link. Objects may be others than those of fit."""
+        return self._score(*self._known(A, B, pairs))
 
-        Raises
-        ------
-        NotFittedError
-            Before fit.
-        InputError
-            For another number of features, or for pairs that point nowhere.
-        """
-        return self._score(*self._checked(A, B, pairs))
+    def predict(self, A: Any, B: Any, pairs: ArrayLike) -> NDArray[Any]:
+        """Return the class of each pair."""
+        return self.classes_[(self.decision_function(A, B, pairs) > 0).astype(int)]
 
-    def _checked(
-        self, A: Any, B: Any, pairs: ArrayLike
-    ) -> tuple[sp.csr_matrix, sp.csr_matrix, NDArray[np.int64], NDArray[np.int64]]:
+    def predict_proba(self, A: Any, B: Any, pairs: ArrayLike) -> Array:
+        """Return the logistic function of the scores as probabilities, (pairs, 2)."""
+        p = expit(self.decision_function(A, B, pairs))
+        return np.column_stack([1.0 - p, p])
+
+    def score(self, A: Any, B: Any, pairs: ArrayLike, y: ArrayLike) -> float:
+        """Return the accuracy."""
+        predicted, labels = self.predict(A, B, pairs), as_labels("y", y)
+        if labels.shape != predicted.shape:
+            raise InputError(f"y has shape {labels.shape} for {len(predicted)} pairs")
+        return float(accuracy_score(labels, predicted))
+
+    def parts(self, A: Any, B: Any, left: int, right: int) -> Parts | None:
+        """Return the decomposition of the score of a row of A and one of B; None if it is no sum."""
+        A, B = self._known(A, B, [[left, right]])[:2]
+        return self._parts(A[[left]], B[[right]])
+
+    def save(self, path: model_file.Target) -> None:
+        """Write the fitted predictor, without `history_`, to a path or a file open for writing bytes."""
         self._check_fitted()
-        A, B, left, right = check_task(A, B, pairs)
+        name = next((name for name in LINKS if LINKS.get(name) is type(self)), None)
+        if name is None:
+            raise InputError(
+                f"{type(self).__name__} cannot be saved: it is no link predictor with a name"
+            )
+        params = {key: value for key, value in self.get_params().items() if key != "device"}
+        if not isinstance(params.get("random_state", 0), (int, np.integer)):
+            params["random_state"] = None  # a generator's place in its stream is of use to fit only
+        for key, value in params.items():
+            params[key] = value.tolist() if isinstance(value, np.ndarray) else value
+        state = self._state()
+        values, kind = self.classes_.tolist(), self.classes_.dtype
+        if not all(isinstance(value, (bool, int, float, str)) for value in values):
+            raise InputError(f"labels of {kind} cannot be saved: use numbers, truth values or text")
+        state["classes_"] = [values, "str" if kind.kind == "U" else kind.name]
+        scalars, arrays = model_file.packed(state)
+        manifest = {"link_predictor": name, "params": params, "state": scalars}
+        model_file.write(path, manifest, arrays)
+
+    @classmethod
+    def load(cls, path: model_file.Target) -> Self:
+        """Read a predictor that `save` wrote, from a path or a file open for reading bytes."""
+        model: Self = _read(path, cls)
+        return model
+
+    def check_parameters(self) -> None:
+        """Refuse parameters that are out of range, as `fit` does first."""
+        raise NotImplementedError
+
+    def _fit(self, task: Task) -> None:
+        raise NotImplementedError
+
+    def _score(self, A: sp.csr_matrix, B: sp.csr_matrix, left: Index, right: Index) -> Array:
+        raise NotImplementedError
+
+    def _parts(self, a: sp.csr_matrix, b: sp.csr_matrix) -> Parts | None:
+        """Return the parts of the score of two rows; None where it is no such sum."""
+        return None
+
+    def _state(self) -> dict[str, Any]:
+        """Return the fitted attributes for a file: numbers, arrays, lists of arrays, CSR matrices."""
+        return {
+            key: value for key, value in vars(self).items() if key.endswith("_") and key != "history_"
+        }
+
+    def _set_state(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+
+    def _check_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError(f"{type(self).__name__} is not fitted yet: call fit first")
+
+    def _known(
+        self, A: Any, B: Any, pairs: ArrayLike
+    ) -> tuple[sp.csr_matrix, sp.csr_matrix, Index, Index]:
+        """Return checked input that has the features of the fit."""
+        self._check_fitted()
+        A, B, left, right = _checked(A, B, pairs)
         if (A.shape[1], B.shape[1]) != self.n_features_:
             raise InputError(
                 f"A and B have {A.shape[1]} and {B.shape[1]} features; fit had {self.n_features_[0]} "
@@ -173,138 +198,12 @@ class LinkPredictor(BaseEstimator):
             )
         return A, B, left, right
 
-    def _saved_parameters(self) -> dict[str, Any]:
-        """Return the parameters as a file holds them."""
-        return dict(self.get_params())
 
-    def _check_fitted(self) -> None:
-        if not self.__sklearn_is_fitted__():
-            raise NotFittedError(f"{type(self).__name__} is not fitted yet: call fit first")
-
-    def predict(self, A: Any, B: Any, pairs: ArrayLike) -> NDArray[Any]:
-        """Return the class of each pair."""
-        above = self.decision_function(A, B, pairs) > 0
-        return self.classes_[above.astype(int)]
-
-    def predict_proba(self, A: Any, B: Any, pairs: ArrayLike) -> Array:
-        """Return the logistic function of the scores as probabilities, (pairs, 2)."""
-        p = expit(self.decision_function(A, B, pairs))
-        return np.column_stack([1.0 - p, p])
-
-    def parts(self, A: Any, B: Any, left: int, right: int) -> Parts | None:
-        """Return the decomposition of the score of a pair, None for models that are no such sum.
-
-        Parameters
-        ----------
-        A, B
-            As in `decision_function`.
-        left, right : int
-            Rows of A and of B.
-
-        Raises
-        ------
-        NotFittedError, InputError
-            As `decision_function`.
-        """
-        A, B = self._checked(A, B, [[left, right]])[:2]
-        return self._parts(A[[left]], B[[right]])
-
-    def score(
-        self, A: Any, B: Any, pairs: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> float:
-        """Return the accuracy, of pairs with weights the weighted one."""
-        predicted, labels = self.predict(A, B, pairs), as_labels("y", y)
-        if labels.shape != predicted.shape:
-            raise InputError(f"y has shape {labels.shape} for {len(predicted)} pairs")
-        right = predicted == labels
-        if sample_weight is None:
-            return float(np.mean(right))
-        return float(np.average(right, weights=check_sample_weight(sample_weight, len(right), "pairs")))
-
-    def save(self, path: model_file.Target) -> None:
-        """Write the fitted predictor to exactly `path`, atomically: all of it but `history_`.
-
-        Parameters
-        ----------
-        path : path, or file open for writing bytes
-            A file there is replaced in one step. To an open file the bytes are written where it stands,
-            and it is left open.
-
-        Raises
-        ------
-        NotFittedError, InputError
-            If the predictor is not fitted, or the file cannot be written.
-        """
-        self._check_fitted()
-        _files.write_link_predictor(path, self)
-
-    @classmethod
-    def load(cls, path: model_file.Target) -> Self:
-        """Read a predictor that `save` wrote; its scores are the same to the bit.
-
-        Parameters
-        ----------
-        path : path, or file open for reading bytes
-
-        Raises
-        ------
-        ModelFileError
-            If the file is truncated, altered, of another kind or too new, or what it needs is absent.
-        """
-        model: Self = _files.read_link_predictor(path, cls)
-        return model
-
-    def check_parameters(self) -> None:
-        """Refuse parameters that are out of range, as `fit` does first.
-
-        Raises
-        ------
-        InputError
-        """
-        raise NotImplementedError
-
-    def _fit(self, task: Task) -> None:
-        raise NotImplementedError
-
-    def _score(
-        self, A: sp.csr_matrix, B: sp.csr_matrix, left: NDArray[np.int64], right: NDArray[np.int64]
-    ) -> Array:
-        raise NotImplementedError
-
-    def _parts(self, a: sp.csr_matrix, b: sp.csr_matrix) -> Parts | None:
-        """Return the parts of the score of two rows; None where it is no such sum."""
-        return None
-
-    def _learned(self) -> Learned:
-        """Return the learned state for a file, besides `classes_` and `n_features_`."""
-        raise InputError(f"{type(self).__name__} cannot be saved: it does not say what it has learned")
-
-    def _restore(self, learned: Learned) -> None:
-        """Take over what `_learned` gave: each thing is taken out of it, and whatever stays is refused.
-
-        It may be a stranger's: sizes are those of the parameters and of `n_features_`, or it is a
-        ValueError or a KeyError.
-        """
-        raise NotImplementedError
-
-
-LINKS: Registry[type[LinkPredictor]] = _files.LINKS
+LINKS: Registry[type[LinkPredictor]] = Registry("link predictor", "recsys.links")
 
 
 def make_link_predictor(name: str, /, **params: Any) -> LinkPredictor:
-    """Return the link predictor of a name, not fitted.
-
-    Parameters
-    ----------
-    name : str
-        One of `LINKS.names()`.
-    **params
-        Its parameters.
-
-    Raises
-    ------
-    InputError
-        For an unknown name or parameter, with the nearest known one, or a value out of range.
+    """Return the link predictor of a name, one of `LINKS.names()`, not fitted.
 
     Examples
     --------
@@ -315,21 +214,15 @@ def make_link_predictor(name: str, /, **params: Any) -> LinkPredictor:
         ...
     recsys.errors.InputError: link predictor 'pairnet' has no parameter 'degre': did you mean 'degree'?
     """
-    model: LinkPredictor = _files.made(name, params)
+    kind = LINKS.get(name)
+    check_parameters(f"link predictor {name!r}", params, kind().get_params())
+    model = kind(**params)
+    model.check_parameters()
     return model
 
 
 def load_link_predictor(path: model_file.Target) -> LinkPredictor:
-    """Read a link predictor of any kind that `save` wrote; its scores are the same to the bit.
-
-    Parameters
-    ----------
-    path : path, or a file open for reading bytes
-
-    Raises
-    ------
-    ModelFileError
-        If the file is truncated, altered, of another kind or too new, or what it needs is absent.
+    """Read a link predictor of any kind that `save` wrote, from a path or a file open for reading bytes.
 
     Examples
     --------
@@ -344,48 +237,69 @@ def load_link_predictor(path: model_file.Target) -> LinkPredictor:
     >>> (again.predict(A, None, pairs) == model.predict(A, None, pairs)).all()
     np.True_
     """
-    model: LinkPredictor = _files.read_link_predictor(path, LinkPredictor)
+    model: LinkPredictor = _read(path, LinkPredictor)
     return model
 
 
-def check_task(
-    A: Any, B: Any, pairs: ArrayLike
-) -> tuple[sp.csr_matrix, sp.csr_matrix, NDArray[np.int64], NDArray[np.int64]]:
+@model_file.refuses
+def _read(path: model_file.Target, kind: type[LinkPredictor]) -> Any:
+    manifest, arrays = model_file.read(path)
+    file, name = model_file.name_of(path), manifest.get("link_predictor")
+    if not isinstance(name, str):
+        hint = ": read it with recsys.load_ranker" if "ranker" in manifest else ""
+        raise ModelFileError(f"{file} holds no link predictor{hint}")
+    try:
+        model = make_link_predictor(name, **manifest["params"])
+        state = model_file.unpacked(manifest["state"], arrays)
+        values, dtype = state.pop("classes_")
+        model.classes_ = np.array(values, dtype=dtype)
+        left, right = state.pop("n_features_")
+        model.n_features_ = (int(left), int(right))
+        model._set_state(state)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError) as error:
+        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise ModelFileError(f"{file} does not describe a link predictor: {reason}") from None
+    if not isinstance(model, kind):
+        raise ModelFileError(f"{file} holds a {type(model).__name__}, not a {kind.__name__}")
+    return model
+
+
+def _checked(A: Any, B: Any, pairs: ArrayLike) -> tuple[sp.csr_matrix, sp.csr_matrix, Index, Index]:
     """Return clean float64 CSR features and the pairs' two index vectors."""
     A = _features("A", A)
     B = A if B is None else _features("B", B)
-    given = as_array("pairs", pairs)
-    if given.ndim != 2 or given.shape[1] != 2 or len(given) == 0:
-        raise InputError(f"pairs must be (pairs, 2) indices, not of shape {given.shape}")
-    if not np.issubdtype(given.dtype, np.integer):
-        raise InputError(f"pairs must be integers, not {given.dtype}")
+    ends = as_array("pairs", pairs)
+    if ends.ndim != 2 or ends.shape[1] != 2 or len(ends) == 0:
+        raise InputError(f"pairs must be (pairs, 2) indices, not of shape {ends.shape}")
+    if not np.issubdtype(ends.dtype, np.integer):
+        raise InputError(f"pairs must be integers, not {ends.dtype}")
     for column, (name, X) in enumerate((("A", A), ("B", B))):
-        ends = given[:, column]
-        if ends.min() < 0 or ends.max() >= X.shape[0]:
-            bad = int(ends.min() if ends.min() < 0 else ends.max())
+        low, high = int(ends[:, column].min()), int(ends[:, column].max())
+        if low < 0 or high >= X.shape[0]:
+            bad = low if low < 0 else high
             raise InputError(f"a pair points to row {bad} of {name}, which has {X.shape[0]} rows")
-    return A, B, given[:, 0].astype(np.int64), given[:, 1].astype(np.int64)
+    return A, B, ends[:, 0].astype(np.int64), ends[:, 1].astype(np.int64)
 
 
 def _features(name: str, X: Any) -> sp.csr_matrix:
     try:
-        given: Any = native(X) if sp.issparse(X) else as_array(name, X)
-        if given.dtype.kind not in "biuf":
-            raise TypeError(given.dtype)
-        rows = sp.csr_matrix(given, dtype=np.float64, copy=True)
+        found: Any = native(X) if sp.issparse(X) else as_array(name, X)
+        if found.dtype.kind not in "biuf":
+            raise TypeError(found.dtype)
+        rows = sp.csr_matrix(found, dtype=np.float64, copy=True)
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} must be a matrix of numbers, not {type(X).__name__}") from error
     if min(rows.shape) == 0:
         raise InputError(f"{name} is empty: {rows.shape[0]} objects of {rows.shape[1]} features")
-    if not np.isfinite(rows.data).all():
-        raise InputError(f"{name} holds NaN or infinity")
+    if not np.abs(rows.data).max(initial=0.0) <= np.finfo(np.float32).max:
+        raise InputError(f"{name} holds NaN, infinity or a number too large for float32")
     rows.sum_duplicates()
     rows.eliminate_zeros()
     return rows
 
 
 def check_symmetric(wanted: bool | None, one_kind: bool) -> bool:
-    """Return whether to symmetrise: by default where both ends are of one kind, and never elsewhere."""
+    """Return whether to symmetrize: by default where both ends are of one kind, and never elsewhere."""
     if wanted and not one_kind:
         raise InputError("symmetric=True needs both ends among the rows of A: give B=None")
     return one_kind if wanted is None else wanted

@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from recsys.links.base import LINKS, Array, Learned, LinkPredictor, Task
+from recsys.links.base import LINKS, Array, Index, LinkPredictor, Task
 from recsys.utils.validation import check_integer, check_real
 
-ROWS = 500  # objects whose paths are counted at once
+BLOCK = 500  # objects whose paths are counted at once
 
 
 class _Paths(LinkPredictor):
@@ -26,47 +25,26 @@ class _Paths(LinkPredictor):
         """Refuse parameters that are out of range."""
 
     def _fit(self, task: Task) -> None:
-        linked = task.y > 0
-        left, right = task.left[linked], task.right[linked]
         self.one_kind_ = task.A is task.B
-        self.n_left_ = task.A.shape[0]
-        size = self.n_left_ if self.one_kind_ else self.n_left_ + task.B.shape[0]
-        if not self.one_kind_:
-            right = right + self.n_left_
-        ones = np.ones(2 * len(left))
+        self.n_left_ = 0 if self.one_kind_ else task.A.shape[0]
+        left, right = task.left[task.y > 0], self.n_left_ + task.right[task.y > 0]
+        size = self.n_left_ + task.B.shape[0]
         ends = np.concatenate([left, right]), np.concatenate([right, left])
-        links = sp.csr_matrix((ones, ends), shape=(size, size))
-        links.data[:] = 1.0
-        self.links_ = links
+        self.links_ = sp.csr_matrix((np.ones(len(ends[0])), ends), shape=(size, size))
+        self.links_.data[:] = 1.0
 
-    def _score(
-        self, A: sp.csr_matrix, B: sp.csr_matrix, left: NDArray[np.int64], right: NDArray[np.int64]
-    ) -> Array:
-        if not self.one_kind_:
-            right = right + self.n_left_
+    def _score(self, A: sp.csr_matrix, B: sp.csr_matrix, left: Index, right: Index) -> Array:
         objects, places = np.unique(left, return_inverse=True)
         out = np.zeros(len(left))
-        for start in range(0, len(objects), ROWS):
-            some = objects[start : start + ROWS]
-            mine = np.flatnonzero((places >= start) & (places < start + ROWS))
-            out[mine] = self._rows(some)[places[mine] - start, right[mine]]
+        for start in range(0, len(objects), BLOCK):
+            some = np.flatnonzero((places >= start) & (places < start + BLOCK))
+            paths = self._paths(objects[start : start + BLOCK])
+            out[some] = paths[places[some] - start, self.n_left_ + right[some]]
         return out
 
-    def _rows(self, objects: NDArray[np.int64]) -> Array:
+    def _paths(self, objects: Index) -> Array:
         """Return the scores of some objects with all, (objects, all)."""
         raise NotImplementedError
-
-    def _learned(self) -> Learned:
-        links = self.links_.tocoo()
-        arrays = {"ends": np.stack([links.row, links.col]).astype(np.int64)}
-        return Learned({"one_kind_": self.one_kind_, "n_left_": self.n_left_}, arrays)
-
-    def _restore(self, learned: Learned) -> None:
-        self.one_kind_ = bool(learned.scalars.pop("one_kind_"))
-        self.n_left_ = int(learned.scalars.pop("n_left_"))
-        ends = learned.arrays.pop("ends")
-        size = int(ends.max(initial=self.n_left_ - 1)) + 1
-        self.links_ = sp.csr_matrix((np.ones(ends.shape[1]), tuple(ends)), shape=(size, size))
 
 
 @LINKS.add("common-neighbors")
@@ -74,7 +52,7 @@ class _Paths(LinkPredictor):
 class CommonNeighbors(_Paths):
     """Number of common neighbors; between two kinds, of paths of length three."""
 
-    def _rows(self, objects: NDArray[np.int64]) -> Array:
+    def _paths(self, objects: Index) -> Array:
         paths = self.links_[objects] @ self.links_
         return np.asarray((paths if self.one_kind_ else paths @ self.links_).toarray())
 
@@ -82,17 +60,17 @@ class CommonNeighbors(_Paths):
 @LINKS.add("resource-allocation")
 @dataclass(eq=False, repr=False)
 class ResourceAllocation(_Paths):
-    """Common neighbors weighed by 1/degree; between two kinds L3, paths weighed by 1/√(degrees).
+    """Common neighbors weighted by 1/degree; between two kinds L3, paths weighted by 1/√(degrees).
 
     Sources: Zhou, Lü and Zhang 2009; Kovács et al. 2019 (L3).
     """
 
-    def _rows(self, objects: NDArray[np.int64]) -> Array:
+    def _paths(self, objects: Index) -> Array:
         degrees = np.maximum(np.asarray(self.links_.sum(axis=1)).ravel(), 1.0)
         if self.one_kind_:
             return np.asarray((self.links_[objects] @ sp.diags(1.0 / degrees) @ self.links_).toarray())
-        scale = sp.diags(1.0 / np.sqrt(degrees))
-        return np.asarray((self.links_[objects] @ scale @ self.links_ @ scale @ self.links_).toarray())
+        scaled = self.links_ @ sp.diags(1.0 / np.sqrt(degrees))
+        return np.asarray((scaled[objects] @ scaled @ self.links_).toarray())
 
 
 @LINKS.add("katz")
@@ -114,10 +92,10 @@ class Katz(_Paths):
         check_real("decay", self.decay, 0.0, 1.0, open_low=True)
         check_integer("length", self.length, 2, 20)
 
-    def _rows(self, objects: NDArray[np.int64]) -> Array:
-        step: Any = self.links_[objects].toarray()
-        out = self.decay * step
-        for power in range(2, self.length + 1):
-            step = step @ self.links_
-            out += self.decay**power * step
+    def _paths(self, objects: Index) -> Array:
+        step: Any = self.decay * self.links_[objects].toarray()
+        out = step.copy()
+        for _ in range(self.length - 1):
+            step = self.decay * (step @ self.links_)
+            out += step
         return out

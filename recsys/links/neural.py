@@ -1,13 +1,10 @@
-"""Neural link predictors on PyTorch: PairDNN, HONFM and plain concatenation."""
+"""Neural link predictors: PairDNN, HONFM and plain concatenation. PyTorch fits them, NumPy scores."""
 
 from __future__ import annotations
 
 import time
-import warnings
-from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,11 +12,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.errors import FitError, InputError
-from recsys.links._files import taken, taken_flag
-from recsys.links.base import LINKS, Array, Learned, LinkPredictor, Task
+from recsys.links.base import LINKS, Array, Index, LinkPredictor, Task
 from recsys.multilinear import newton_identities
 from recsys.utils.extras import install_hint
-from recsys.utils.features import relative_weights
 from recsys.utils.memory import check_fits
 from recsys.utils.progress import report
 from recsys.utils.validation import check_integer, check_real
@@ -27,10 +22,11 @@ from recsys.utils.validation import check_integer, check_real
 __all__ = ["HONFM", "ConcatDNN", "PairDNN"]
 
 MOST_LAYERS = 100  # whose arrays fit one file
-BATCH = 2**16  # pairs that are scored at once
+BATCH = 2**14  # pairs that are scored at once
 
 
-def _torch() -> Any:
+def import_torch() -> Any:
+    """Return PyTorch, or refuse with what to install."""
     try:
         import torch
     except ImportError as error:
@@ -53,8 +49,6 @@ def _usable(torch: Any, device: str | None) -> str:
 class _Network(LinkPredictor):
     """A network on top of an interaction layer, trained by Adam on the logistic loss.
 
-    With `sample_weight` each pair's loss is times its weight over their mean.
-
     Parameters
     ----------
     n_components : int ≥ 1
@@ -75,6 +69,10 @@ class _Network(LinkPredictor):
     ----------
     symmetric_ : bool
         Whether a pair has the score of its reverse.
+    tables_ : list of (features, k) float32
+        Of the interaction layer: of the left and the right end, order by order.
+    weights_, biases_ : list of (outputs, inputs) and (outputs,) float32
+        Of each layer of the network.
     history_ : list of dict
         "loss" (mean, of the epoch) and "seconds".
     """
@@ -89,45 +87,37 @@ class _Network(LinkPredictor):
     device: str | None = None
     random_state: int = 0
 
-    takes_weights: ClassVar[bool] = True
+    symmetrizes: ClassVar[bool] = False
 
     def check_parameters(self) -> None:
         """Refuse parameters that are out of range."""
-        torch = _torch()
         for name in ("n_components", "hidden", "epochs", "batch_size"):
             check_integer(name, getattr(self, name), 1)
         check_integer("layers", self.layers, 0, MOST_LAYERS)
         check_integer("random_state", self.random_state, 0)
         check_real("dropout", self.dropout, 0.0, 0.99)
         check_real("learning_rate", self.learning_rate, 0.0, open_low=True)
-        _usable(torch, self.device)
 
-    def _tables(self, d1: int, d2: int) -> list[tuple[int, int]]:
-        """Return the shapes of the interaction layer's tables."""
-        raise NotImplementedError
+    def _orders(self) -> int:
+        """Return how many tables each end has."""
+        return 1
 
     def _sizes(self) -> list[tuple[int, int]]:
         """Return the inputs and outputs of each layer of the network."""
         return list(pairwise([self.n_components, *[self.hidden] * self.layers, 1]))
 
-    def _end(self, x: list[tuple[Any, Any]], side: int) -> list[Any]:
-        """Return all that the layer takes from objects at one end, tensors (objects, k).
-
-        `x` holds the sparse powers of their features, and `side` is 0 at the left end, 1 at the right.
-        """
+    def _end(self, X: sp.csr_matrix, tables: list[Any]) -> list[Any]:
+        """Return all that the layer takes from objects, (objects, k) each, by one end's tables."""
         raise NotImplementedError
 
     def _layer(self, left: list[Any], right: list[Any]) -> Any:
-        """Return the network's input, (pairs, width), from what `_end` gives for each pair's ends."""
+        """Return the network's input, (pairs, k), from what `_end` gives for each pair's ends."""
         raise NotImplementedError
 
-    def _powers(self) -> int:
-        return 1
-
     def _fit(self, task: Task) -> None:
-        torch = _torch()
-        self.symmetric_ = task.A is task.B and self._symmetrises()
-        shapes = self._tables(task.A.shape[1], task.B.shape[1])
+        torch = import_torch()
+        self.symmetric_ = self.symmetrizes and task.A is task.B
+        shapes = [(X.shape[1], self.n_components) for X in (task.A, task.B)] * self._orders()
         weights = sum(rows * columns for rows, columns in [*shapes, *self._sizes()])
         # float32 each, with its gradient and Adam's two moments
         check_fits(
@@ -137,84 +127,43 @@ class _Network(LinkPredictor):
         )
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.random_state)
-            self._place = _usable(torch, self.device)
-            self._parameters = [
-                (0.1 * torch.randn(shape, dtype=torch.float32, device=self._place)).requires_grad_()
-                for shape in shapes
-            ]
-            self._build(torch)
-            self._train(torch, task)
+            options = {"dtype": torch.float32, "device": _usable(torch, self.device)}
+            tables = [(0.1 * torch.randn(shape, **options)).requires_grad_() for shape in shapes]
+            parts: list[Any] = []
+            for inputs, outputs in self._sizes():
+                parts += [torch.nn.Linear(inputs, outputs, dtype=torch.float32), torch.nn.ReLU()]
+                parts.append(torch.nn.Dropout(self.dropout))
+            network = torch.nn.Sequential(*parts[:-2]).to(options["device"])  # none after the last
+            self._train(torch, task, tables, network)
 
-    def _build(self, torch: Any) -> None:
-        parts: list[Any] = []
-        for wide, narrow in self._sizes():
-            parts += [torch.nn.Linear(wide, narrow, dtype=torch.float32), torch.nn.ReLU()]
-            parts.append(torch.nn.Dropout(self.dropout))
-        self._network = torch.nn.Sequential(*parts[:-2]).to(self._place)  # none behind the last
+        def arrays(tensors: list[Any]) -> list[NDArray[np.float32]]:
+            return [tensor.detach().cpu().numpy() for tensor in tensors]
 
-    def _dense(self) -> list[Any]:
-        """Return the network's linear layers."""
-        return list(self._network)[::3]
+        dense = list(network)[::3]
+        self.tables_ = arrays(tables)
+        self.weights_ = arrays([layer.weight for layer in dense])
+        self.biases_ = arrays([layer.bias for layer in dense])
 
-    def _learned(self) -> Learned:
-        found = {f"tables_.{k}": table for k, table in enumerate(self._parameters)}
-        for k, dense in enumerate(self._dense()):
-            found |= {f"weights_.{k}": dense.weight, f"biases_.{k}": dense.bias}
-        arrays = {name: tensor.detach().cpu().numpy() for name, tensor in found.items()}
-        return Learned({"symmetric_": self.symmetric_}, arrays)
-
-    def _restore(self, learned: Learned) -> None:
-        torch = _torch()
-        self.symmetric_ = taken_flag(learned, "symmetric_")
-        if self.symmetric_ and not (self._symmetrises() and len(set(self.n_features_)) == 1):
-            raise ValueError("symmetric_ needs one kind of objects, and a model that symmetrises")
-        tables = [
-            taken(learned, f"tables_.{k}", shape, np.float32)
-            for k, shape in enumerate(self._tables(*self.n_features_))
-        ]
-        dense = [
-            (
-                taken(learned, f"weights_.{k}", (narrow, wide), np.float32),
-                taken(learned, f"biases_.{k}", (narrow,), np.float32),
-            )
-            for k, (wide, narrow) in enumerate(self._sizes())
-        ]
-        self._place = _usable(torch, self.device)
-        self._parameters = [torch.tensor(table, device=self._place) for table in tables]
-        with torch.random.fork_rng(devices=[]):  # layers are drawn before they are filled
-            self._build(torch)
-        with torch.no_grad():
-            for layer, (weights, biases) in zip(self._dense(), dense, strict=True):
-                layer.weight.copy_(torch.tensor(weights))
-                layer.bias.copy_(torch.tensor(biases))
-        self._network.eval()
-
-    def _train(self, torch: Any, task: Task) -> None:
+    def _train(self, torch: Any, task: Task, tables: list[Any], network: Any) -> None:
         optimizer = torch.optim.Adam(
             [
-                {"params": self._network.parameters(), "lr": 0.001},
-                {"params": self._parameters, "lr": self.learning_rate},
+                {"params": network.parameters(), "lr": 0.001},
+                {"params": tables, "lr": self.learning_rate},
             ]
         )
-        goal = torch.as_tensor((task.y > 0).astype(np.float32), device=self._place)
-        relative = relative_weights(task.weights)
-        weights = None
-        if relative is not None:
-            weights = torch.as_tensor(relative.astype(np.float32), device=self._place)
+        labels = torch.as_tensor((task.y > 0).astype(np.float32), device=tables[0].device)
         rng = np.random.default_rng(self.random_state)
         self.history_: list[dict[str, float]] = []
         started = time.perf_counter()
-        self._network.train()
+        network.train()
         for epoch in range(self.epochs):
             total, order = 0.0, rng.permutation(len(task.y))
             for start in range(0, len(order), self.batch_size):
                 report(f"epoch {epoch + 1}", epoch + start / len(order), self.epochs)
                 rows = order[start : start + self.batch_size]
-                logits = self._network(self._inputs(task.A, task.B, task.left[rows], task.right[rows]))
-                logits = logits.squeeze(1)
-                picked = torch.as_tensor(rows, device=self._place)
+                inputs = self._inputs(task.A, task.B, task.left[rows], task.right[rows], tables)
                 loss = torch.nn.functional.binary_cross_entropy_with_logits(
-                    logits, goal[picked], None if weights is None else weights[picked]
+                    network(inputs).squeeze(1), labels[torch.as_tensor(rows, device=labels.device)]
                 )
                 optimizer.zero_grad()
                 loss.backward()
@@ -226,127 +175,69 @@ class _Network(LinkPredictor):
                     f"lower learning_rate (now {self.learning_rate:g})"
                 )
             self.history_.append({"loss": total / len(order), "seconds": time.perf_counter() - started})
-        self._network.eval()
 
     def _inputs(
-        self, A: sp.csr_matrix, B: sp.csr_matrix, left: NDArray[np.int64], right: NDArray[np.int64]
+        self, A: sp.csr_matrix, B: sp.csr_matrix, left: Index, right: Index, tables: list[Any]
     ) -> Any:
-        """Return the network's input for pairs; what an object has to give is computed once."""
-        (a, left), (b, right) = self._objects(left), self._objects(right)
-        x, z = self._sparse(A[a]), self._sparse(B[b])
-        one = self._layer(_of(self._end(x, 0), left), _of(self._end(z, 1), right))
+        """Return the network's input for pairs; what an object gives is computed once."""
+        (a, left), (b, right) = (np.unique(ends, return_inverse=True) for ends in (left, right))
+        one = self._layer(
+            _rows(self._end(A[a], tables[::2]), left), _rows(self._end(B[b], tables[1::2]), right)
+        )
         if not self.symmetric_:
             return one
-        return 0.5 * (one + self._layer(_of(self._end(z, 0), right), _of(self._end(x, 1), left)))
-
-    def _objects(self, of: NDArray[np.int64]) -> tuple[NDArray[np.int64], Any]:
-        """Return the objects among `of`, each once, and the index there of each."""
-        objects, places = np.unique(of, return_inverse=True)
-        return objects, _torch().as_tensor(places, device=self._place)
-
-    def _symmetrises(self) -> bool:
-        return False
-
-    def _sparse(self, X: sp.csr_matrix) -> list[tuple[Any, Any]]:
-        """Return the element-wise powers of the features of objects, each with its transpose."""
-        part = sp.csr_matrix(X, dtype=np.float64)
-        across = part.T.tocsr()
-        out = []
-        for power in range(1, self._powers() + 1):
-            with np.errstate(over="ignore"):  # of which there is a message later
-                both = [(x, (x.data**power).astype(np.float32)) for x in (part, across)]
-            out.append((_tensor(*both[0], self._place), _tensor(*both[1], self._place)))
-        return out
-
-    def _score(
-        self, A: sp.csr_matrix, B: sp.csr_matrix, left: NDArray[np.int64], right: NDArray[np.int64]
-    ) -> Array:
-        torch = _torch()
-        out = np.empty(len(left))
-        with torch.no_grad():
-            for start in range(0, len(left), BATCH):
-                part = slice(start, start + BATCH)
-                inputs = self._inputs(A, B, left[part], right[part])
-                out[part] = self._network(inputs).squeeze(1).cpu().numpy()
-        if not np.isfinite(out).all():
-            raise InputError(
-                "a score is not finite: the features are too large for single precision, scale them"
+        return 0.5 * (
+            one
+            + self._layer(
+                _rows(self._end(B[b], tables[::2]), right), _rows(self._end(A[a], tables[1::2]), left)
             )
+        )
+
+    def _score(self, A: sp.csr_matrix, B: sp.csr_matrix, left: Index, right: Index) -> Array:
+        tables = [table.astype(np.float64) for table in self.tables_]
+        out = np.empty(len(left))
+        for start in range(0, len(left), BATCH):
+            part = slice(start, start + BATCH)
+            units = self._inputs(A, B, left[part], right[part], tables)
+            for k, (weights, biases) in enumerate(zip(self.weights_, self.biases_, strict=True)):
+                units = (np.maximum(units, 0.0) if k else units) @ weights.T + biases
+            out[part] = units[:, 0]
+        if not np.isfinite(out).all():
+            raise InputError("a score is not finite: scale the features")
         return out
 
 
-def _tensor(X: sp.csr_matrix, values: NDArray[np.float32], place: str) -> Any:
-    """Return the matrix of `X`'s entries with other values as a sparse tensor.
-
-    By rows, with short indices, its product is MKL's and takes a third of the time; PyTorch without MKL
-    has none of that kind.
-    """
-    torch = _torch()
-    if torch.backends.mkl.is_available() or place != "cpu":
-        rows, columns = X.indptr.astype(np.int32), X.indices.astype(np.int32)
-        parts = [torch.as_tensor(part, device=place) for part in (rows, columns, values)]
-        with warnings.catch_warnings():  # once a process: that such tensors are new
-            warnings.simplefilter("ignore", UserWarning)
-            return torch.sparse_csr_tensor(*parts, X.shape, check_invariants=True)
-    entries = X.tocoo()
-    index = torch.as_tensor(np.vstack([entries.row, entries.col]).astype(np.int64), device=place)
-    values = torch.as_tensor(values, device=place)
-    return torch.sparse_coo_tensor(index, values, X.shape, is_coalesced=True, check_invariants=True)
+def _rows(end: list[Any], places: Index) -> list[Any]:
+    """Return the rows at `places` of each array of NumPy or PyTorch."""
+    if isinstance(end[0], np.ndarray):
+        return [array[places] for array in end]
+    at = import_torch().as_tensor(places, device=end[0].device)
+    return [tensor.index_select(0, at) for tensor in end]
 
 
-@cache
-def _product() -> Any:
-    """Return the product of a sparse tensor with a table, with a gradient in the table alone."""
-    torch = _torch()
-
-    class Product(torch.autograd.Function):  # type: ignore[name-defined,misc]
-        @staticmethod
-        def forward(context: Any, x: Any, across: Any, table: Any) -> Any:
-            context.across = across
-            return torch.sparse.mm(x, table)
-
-        @staticmethod
-        def backward(context: Any, slope: Any) -> Any:
-            return None, None, torch.sparse.mm(context.across, slope)
-
-    return Product
-
-
-def _times(x: tuple[Any, Any], table: Any) -> Any:
-    """Return x table for a sparse x that is given with its transpose."""
-    return _product().apply(*x, table)
-
-
-def _of(end: list[Any], places: Any) -> list[Any]:
-    """Return the rows at `places` of each tensor."""
-    return [tensor.index_select(0, places) for tensor in end]
-
-
-def _power_sums(x: list[tuple[Any, Any]], tables: list[Any], needs: list[int]) -> list[list[Any]]:
-    """Return Σ_j (p_js x_j)^r of each table, (pairs, k), r = 1…what it needs; needs rise.
-
-    The tables are side by side: a product with the sparse features serves all of them.
-    """
-    torch = _torch()
-    k = tables[0].shape[1]
-    wide = torch.cat(tables, dim=1)
-    power, before = wide, 0
-    out: list[list[Any]] = [[] for _ in tables]
-    for r in range(needs[-1]):
-        first = sum(need <= r for need in needs)  # the tables before it have all they need
-        if r:
-            power = power[:, (first - before) * k :] * wide[:, first * k :]
-        found = _times(x[r], power).split(k, dim=1)
-        for sums, own in zip(out[first:], found, strict=True):
-            sums.append(own)
-        before = first
+def _power_sums(X: sp.csr_matrix, table: Any, count: int) -> list[Any]:
+    """Return Σ_j (p_js x_j)^r, (objects, k), r = 1…count, for a table of NumPy or PyTorch."""
+    power, out = table, []
+    for r in range(1, count + 1):
+        power = power * table if r > 1 else table
+        out.append(_product(X, X.data**r, power))
     return out
 
 
-def _orders(counts: Iterable[int]) -> list[slice]:
-    """Return the slices of the tensors of each order in the result of `_end`."""
-    ends = [0, *accumulate(counts)]
-    return [slice(start, stop) for start, stop in pairwise(ends)]
+def _product(X: sp.csr_matrix, values: Array, table: Any) -> Any:
+    """Return the matrix of X's entries with other values times a table."""
+    if isinstance(table, np.ndarray):
+        return sp.csr_matrix((values, X.indices, X.indptr), shape=X.shape) @ table
+    torch = import_torch()
+    indices, starts = (
+        torch.as_tensor(part.astype(np.int64), device=table.device)
+        for part in (X.indices, X.indptr[:-1])
+    )
+    with np.errstate(over="ignore"):  # the loss is then not finite
+        weights = torch.as_tensor(values.astype(np.float32), device=table.device)
+    return torch.nn.functional.embedding_bag(
+        indices, table, starts, mode="sum", per_sample_weights=weights
+    )
 
 
 @dataclass(eq=False, repr=False)
@@ -365,8 +256,8 @@ class _Interactions(_Network):
         check_integer("degree", self.degree, 2, 4)
         super().check_parameters()
 
-    def _tables(self, d1: int, d2: int) -> list[tuple[int, int]]:
-        return [(d, self.n_components) for _ in range(2, self.degree + 1) for d in (d1, d2)]
+    def _orders(self) -> int:
+        return self.degree - 1
 
 
 @LINKS.add("pair-dnn")
@@ -394,21 +285,22 @@ class PairDNN(_Interactions):
     (100,)
     """
 
-    def _symmetrises(self) -> bool:
-        return True
+    symmetrizes: ClassVar[bool] = True
 
-    def _powers(self) -> int:
-        return self.degree - 1
-
-    def _end(self, x: list[tuple[Any, Any]], side: int) -> list[Any]:
-        """Return A^1…A^(t − 1) of an end for t = 2, for t = 3 and so on."""
-        sums = _power_sums(x, self._parameters[side::2], list(range(1, self.degree)))
-        return [kernel for own in sums for kernel in newton_identities(own)]
+    def _end(self, X: sp.csr_matrix, tables: list[Any]) -> list[Any]:
+        """Return A^1…A^(t − 1) for t = 2, for t = 3 and so on."""
+        return [
+            kernel
+            for t, table in enumerate(tables, 2)
+            for kernel in newton_identities(_power_sums(X, table, t - 1))
+        ]
 
     def _layer(self, left: list[Any], right: list[Any]) -> Any:
         total: Any = 0.0
-        for part in _orders(range(1, self.degree)):
-            total = total + sum(p * q for p, q in zip(left[part], right[part][::-1], strict=True))
+        for t in range(2, self.degree + 1):
+            p, left = left[: t - 1], left[t - 1 :]
+            q, right = right[: t - 1], right[t - 1 :]
+            total = total + sum(one * other for one, other in zip(p, q[::-1], strict=True))
         return total
 
 
@@ -434,19 +326,16 @@ class HONFM(_Interactions):
     (6,)
     """
 
-    def _powers(self) -> int:
-        return self.degree
-
-    def _end(self, x: list[tuple[Any, Any]], side: int) -> list[Any]:
-        """Return the power sums 1…t of an end for t = 2, for t = 3 and so on."""
-        sums = _power_sums(x, self._parameters[side::2], list(range(2, self.degree + 1)))
-        return [power for own in sums for power in own]
+    def _end(self, X: sp.csr_matrix, tables: list[Any]) -> list[Any]:
+        """Return the power sums 1…t for t = 2, for t = 3 and so on."""
+        return [power for t, table in enumerate(tables, 2) for power in _power_sums(X, table, t)]
 
     def _layer(self, left: list[Any], right: list[Any]) -> Any:
+        both = [p + q for p, q in zip(left, right, strict=True)]
         total: Any = 0.0
-        for part in _orders(range(2, self.degree + 1)):
-            both = [p + q for p, q in zip(left[part], right[part], strict=True)]
-            total = total + newton_identities(both)[-1]
+        for t in range(2, self.degree + 1):
+            own, both = both[:t], both[t:]
+            total = total + newton_identities(own)[-1]
         return total
 
 
@@ -476,11 +365,9 @@ class ConcatDNN(_Network):
     n_components: int = 256
     learning_rate: float = 0.001
 
-    def _tables(self, d1: int, d2: int) -> list[tuple[int, int]]:
-        return [(d1, self.n_components), (d2, self.n_components)]
-
-    def _end(self, x: list[tuple[Any, Any]], side: int) -> list[Any]:
-        return [_times(x[0], self._parameters[side])]
+    def _end(self, X: sp.csr_matrix, tables: list[Any]) -> list[Any]:
+        return [_product(X, X.data, table) for table in tables]
 
     def _layer(self, left: list[Any], right: list[Any]) -> Any:
-        return _torch().relu(left[0] + right[0])
+        total = left[0] + right[0]
+        return total * (total > 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,14 +17,12 @@ from recsys.fm.penalties import L2, as_penalty, code_of
 from recsys.fm.solvers.descent import Shrinkage
 from recsys.fm.solvers.pairs import pair_epoch
 from recsys.fm.solvers.weights import descend_on_simplex
-from recsys.links._files import taken, taken_flag, taken_number
-from recsys.links.base import LINKS, Array, Learned, LinkPredictor, Parts, Task, check_symmetric
+from recsys.links.base import LINKS, Array, Index, LinkPredictor, Parts, Task, check_symmetric
 from recsys.multilinear.arrays import Compressed, Target
 from recsys.multilinear.forms import ANOVA, Form
 from recsys.multilinear.linear import bias_step, linear_epoch
 from recsys.multilinear.losses import LOSSES, loss_names, mean_loss
 from recsys.multilinear.pairs import Pairs, PairTerm, make_pairs, order_products, predict_pairs
-from recsys.utils.features import relative_weights
 from recsys.utils.progress import report
 from recsys.utils.validation import check_choice, check_integer, check_real
 
@@ -39,8 +37,6 @@ REFRESH = 10  # epochs after which predictions are computed afresh
 @dataclass(eq=False, repr=False)
 class _Factorized(LinkPredictor):
     """Multi-linear terms over pairs.
-
-    The objective has the mean of the loss over pairs, with `sample_weight` the weighted mean.
 
     Parameters
     ----------
@@ -80,8 +76,6 @@ class _Factorized(LinkPredictor):
     num_threads: int = 0
     random_state: Any = 0
 
-    takes_weights: ClassVar[bool] = True
-
     def _coefficients(self) -> list[list[float]]:
         """Return, for each term, the weight of A^t(a)·A^(m−t)(b), t = 0…m."""
         raise NotImplementedError
@@ -113,8 +107,6 @@ class _Factorized(LinkPredictor):
         self.symmetric_ = self._symmetric(task.A is task.B)
         order = np.argsort(task.left, kind="stable")
         left, right, y = task.left[order], task.right[order], task.y[order]
-        relative = relative_weights(task.weights)
-        row_weights = np.ones(len(y)) if relative is None else relative[order]
         pairs = make_pairs(task.A, task.B, left, right, self.symmetric_)
         shared = self._shared(task._replace(left=left, right=right))
         self.shared_ = np.zeros(0 if shared is None else shared.shape[1])
@@ -132,10 +124,10 @@ class _Factorized(LinkPredictor):
         self.history_: list[dict[str, float]] = []
         started = time.perf_counter()
         pred = self._forward(pairs, task, shared)
-        last = self._objective(Target(y, pred, loss.code, loss.curvature, row_weights))
+        last = self._objective(Target(y, pred, loss.code, loss.curvature, np.ones(len(y))))
         self.history_.append({"objective": last, "seconds": 0.0})
         for step in range(1, self.max_iter + 1):
-            target = Target(y, pred, loss.code, loss.curvature, row_weights)
+            target = Target(y, pred, loss.code, loss.curvature, np.ones(len(y)))
             if self.fit_intercept:
                 self.intercept_ += bias_step(target)
             if columns is not None:
@@ -204,9 +196,7 @@ class _Factorized(LinkPredictor):
             value += 0.5 * self.beta_ * float((weights * sizes).sum())
         return value
 
-    def _score(
-        self, A: sp.csr_matrix, B: sp.csr_matrix, left: NDArray[np.int64], right: NDArray[np.int64]
-    ) -> Array:
+    def _score(self, A: sp.csr_matrix, B: sp.csr_matrix, left: Index, right: Index) -> Array:
         return self.intercept_ + predict_pairs(
             self.terms_, A, B, left, right, self.symmetric_, self.num_threads or None
         )
@@ -232,45 +222,19 @@ class _Factorized(LinkPredictor):
                     )
         return Parts(float(self.intercept_), float(alone[0]), float(alone[1]), rows, columns, pairs)
 
-    def _widths(self) -> tuple[int, int]:
-        """Return how many features the tables of each end are of."""
-        return self.n_features_
+    def _state(self) -> dict[str, Any]:
+        state = super()._state()
+        terms = state.pop("terms_")
+        for key, name in (("lefts_", "left"), ("rights_", "right"), ("weights_", "weights")):
+            state[key] = [getattr(term, name) for term in terms]
+        return state | {"theta_": terms[-1].theta}
 
-    def _learned(self) -> Learned:
-        arrays = {"shared_": self.shared_}
-        for k, term in enumerate(self.terms_):
-            arrays |= {
-                f"lefts_.{k}": term.left,
-                f"rights_.{k}": term.right,
-                f"weights_.{k}": term.weights,
-            }
-            if term.theta is not None:
-                arrays["theta_"] = term.theta
-        scalars = {"intercept_": self.intercept_, "symmetric_": bool(self.symmetric_)}
-        return Learned(scalars, arrays)
-
-    def _restore(self, learned: Learned) -> None:
-        self.intercept_ = taken_number(learned, "intercept_")
-        self.symmetric_ = taken_flag(learned, "symmetric_")
-        if self.symmetric_ and len(set(self.n_features_)) > 1:
-            raise ValueError("symmetric_ needs the same features at both ends")
-        self.shared_ = taken(learned, "shared_", (self._n_shared(),))
-        self.terms_ = []
-        for at, c in enumerate(self._coefficients()):
-            k = self.n_components if len(c) > 2 else 1
-            left, right = (
-                taken(learned, f"{end}_.{at}", (width, k))
-                for end, width in zip(("lefts", "rights"), self._widths(), strict=True)
-            )
-            weights = taken(learned, f"weights_.{at}", (k,))
-            self.terms_.append(PairTerm(np.array(c), left, right, weights))
-        if self._theta() is not None:
-            theta = taken(learned, "theta_", (self.terms_[-1].degree,))
-            self.terms_[-1] = self.terms_[-1]._replace(theta=theta)
-
-    def _n_shared(self) -> int:
-        """Return how many weights of shared features there are."""
-        return 0
+    def _set_state(self, state: dict[str, Any]) -> None:
+        tables = (state.pop(key) for key in ("lefts_", "rights_", "weights_"))
+        terms = zip(self._coefficients(), *tables, strict=True)
+        self.terms_ = [PairTerm(np.array(c), *arrays) for c, *arrays in terms]
+        self.terms_[-1] = self.terms_[-1]._replace(theta=state.pop("theta_", None))
+        super()._set_state(state)
 
 
 def add_shares(c: Array, weights: Array, z: Array, w: Array, pairs: Array, alone: Array) -> None:
@@ -379,14 +343,7 @@ class PairNet(_Factorized):
         both = sp.csr_matrix(task.A[task.left].multiply(task.B[task.right]))
         return sp.hstack([both, sp.csr_matrix(both.sum(axis=1))], format="csr")
 
-    def _n_shared(self) -> int:
-        if self.similarity and len(set(self.n_features_)) > 1:
-            raise ValueError("similarity=True needs the same features at both ends")
-        return self.n_features_[0] + 1 if self.similarity else 0
-
-    def _score(
-        self, A: sp.csr_matrix, B: sp.csr_matrix, left: NDArray[np.int64], right: NDArray[np.int64]
-    ) -> Array:
+    def _score(self, A: sp.csr_matrix, B: sp.csr_matrix, left: Index, right: Index) -> Array:
         out = super()._score(A, B, left, right)
         if self.similarity:
             for start in range(0, len(left), BLOCK):  # the pairs' rows a block at a time
@@ -605,37 +562,12 @@ class PairFactorizationMachine(_Factorized):
         wide = sp.csr_matrix(sp.hstack([A, np.ones((A.shape[0], self.degree - 1))]))
         return wide, wide if both else B
 
-    def _widths(self) -> tuple[int, int]:
-        more = self.degree - 1 if self.fit_lower == "augment" else 0
-        left, right = self.n_features_
-        return left + more, right + (more if self._symmetric(self.one_kind_) else 0)
-
-    def _saved_parameters(self) -> dict[str, Any]:
-        """Return the parameters as a file holds them: θ, of whatever kind it was given, as numbers."""
-        params = super()._saved_parameters()
-        if self.theta is not None:
-            params["theta"] = check_theta(self.theta, self.degree, self.fit_lower).tolist()
-        return params
-
-    def _learned(self) -> Learned:
-        learned = super()._learned()
-        learned.scalars["one_kind_"] = self.one_kind_
-        return learned
-
-    def _restore(self, learned: Learned) -> None:
-        self.one_kind_ = taken_flag(learned, "one_kind_")
-        super()._restore(learned)
-        if self.symmetric_ != self._symmetric(self.one_kind_):
-            raise ValueError("symmetric_ does not follow from the parameters")
-
     def _fit(self, task: Task) -> None:
         self.one_kind_ = task.A is task.B
         A, B = self._widened(task.A, task.B, self._symmetric(self.one_kind_))
         super()._fit(task._replace(A=A, B=B))
 
-    def _score(
-        self, A: sp.csr_matrix, B: sp.csr_matrix, left: NDArray[np.int64], right: NDArray[np.int64]
-    ) -> Array:
+    def _score(self, A: sp.csr_matrix, B: sp.csr_matrix, left: Index, right: Index) -> Array:
         A, B = self._widened(A, B, self._symmetric(self.one_kind_))
         return super()._score(A, B, left, right)
 

@@ -13,8 +13,6 @@ from recsys.utils.validation import check_integer
 
 __all__ = ["LinkReasons", "link_reasons"]
 
-LEFT, RIGHT = range(2)
-
 
 class LinkReasons(NamedTuple):
     """The explanation of a predicted link.
@@ -37,11 +35,6 @@ class LinkReasons(NamedTuple):
         Number of these.
     changes : tuple of (int, int, float)
         End (0 left, 1 right), feature, and by how much the score falls without it.
-
-    Examples
-    --------
-    >>> LinkReasons("exact", 0.7, 0.1, 0.0, 0.0, ((3, 5, 0.4),), 0.2, 4).pairs[0]
-    (3, 5, 0.4)
     """
 
     kind: str
@@ -74,42 +67,38 @@ def link_reasons(
     N : int ≥ 1
         How many are listed.
 
-    Raises
-    ------
-    InputError
-        As `LinkPredictor.decision_function`, or for an N below 1.
-
     Examples
     --------
     >>> import numpy as np
     >>> from recsys.links import FactorizedBilinear
     >>> A, pairs = np.eye(4), np.array([[0, 1], [1, 2], [0, 2], [0, 3], [1, 3], [2, 3]])
     >>> model = FactorizedBilinear(n_components=2).fit(A, None, pairs, [1, 1, 1, 0, 0, 0])
-    >>> found = link_reasons(model, A, None, 0, 1)
-    >>> round(found.base + sum(value for *_, value in found.pairs) - found.score, 9)
+    >>> why = link_reasons(model, A, None, 0, 1)
+    >>> round(why.base + sum(value for *_, value in why.pairs) - why.score, 9)
     0.0
     """
     check_integer("N", N, 1)
     score = float(model.decision_function(A, B, [[left, right]])[0])
-    features = [sp.csr_matrix(X)[[at]].nnz for X, at in ((A, left), (A if B is None else B, right))]
+    ends = [
+        sp.csr_matrix(X, dtype=np.float64)[[at]] for X, at in ((A, left), (A if B is None else B, right))
+    ]
     check_fits(
-        4.0 * features[0] * features[1],
-        f"the pairs of {features[0]} and {features[1]} features",
+        4.0 * ends[0].nnz * ends[1].nnz,
+        f"the pairs of {ends[0].nnz} and {ends[1].nnz} features",
         "describe the objects by fewer features",
     )
     parts = model.parts(A, B, left, right)
     if parts is None:
-        return LinkReasons("changes", score, changes=_changes(model, A, B, left, right, score)[:N])
+        return LinkReasons("changes", score, changes=_changes(model, ends, B is None, score)[:N])
     flat = parts.pairs.ravel()
-    used = int(np.count_nonzero(flat))
-    size = np.abs(flat)  # two authors' words make millions of pairs: they are not sorted
-    some = min(N, used)
-    least = np.partition(size, len(size) - some)[len(size) - some] if some else np.inf
-    near = np.flatnonzero(size >= least)
-    best = near[np.lexsort([near, -size[near]])][:some]
-    width = max(parts.pairs.shape[1], 1)
-    listed = tuple(
-        (int(parts.rows[k // width]), int(parts.columns[k % width]), float(flat[k])) for k in best
+    used = np.flatnonzero(flat)
+    if len(used) > N:  # two authors' words make millions of pairs: they are not sorted
+        sizes = np.abs(flat[used])
+        used = used[sizes >= np.partition(sizes, len(sizes) - N)[len(sizes) - N]]
+    best = used[np.argsort(-np.abs(flat[used]), kind="stable")][:N]
+    rows, columns = np.unravel_index(best, parts.pairs.shape)
+    listed = zip(
+        parts.rows[rows].tolist(), parts.columns[columns].tolist(), flat[best].tolist(), strict=True
     )
     return LinkReasons(
         "exact",
@@ -117,34 +106,27 @@ def link_reasons(
         parts.base,
         parts.left,
         parts.right,
-        listed,
+        tuple(listed),
         float(flat.sum() - flat[best].sum()),
-        used - len(best),
+        int(np.count_nonzero(flat)) - len(best),
     )
 
 
 def _changes(
-    model: LinkPredictor, A: Any, B: Any, left: int, right: int, score: float
-) -> tuple[tuple[int, int, float], ...]:
+    model: LinkPredictor, ends: list[sp.csr_matrix], one_kind: bool, score: float
+) -> list[tuple[int, int, float]]:
     """Return by how much the score falls without each feature, the largest change first."""
-    A = sp.csr_matrix(A, dtype=np.float64)
-    rows = (A[[left]], A[[right]] if B is None else sp.csr_matrix(B, dtype=np.float64)[[right]])
-    found = []
-    for side in (LEFT, RIGHT):
-        row = rows[side]
+    out = []
+    for side, row in enumerate(ends):
         n = row.nnz
         if n == 0:
             continue
-        without = sp.csr_matrix(sp.vstack([row] * n))
-        without.data[np.arange(n) * (n + 1)] = 0.0  # the k-th feature of the k-th copy
-        # of one kind both ends are rows of one table, the other one the last
-        pairs = np.column_stack([np.arange(n), np.full(n, n if B is None else 0)])
-        pairs = pairs if side == LEFT else np.ascontiguousarray(pairs[:, ::-1])
-        other = rows[1 - side]
-        if B is None:
-            scores = model.decision_function(sp.csr_matrix(sp.vstack([without, other])), None, pairs)
-        else:
-            ends = (without, other) if side == LEFT else (other, without)
-            scores = model.decision_function(*ends, pairs)
-        found += [(side, int(f), float(score - s)) for f, s in zip(row.indices, scores, strict=True)]
-    return tuple(sorted(found, key=lambda one: -abs(one[2])))
+        copies = sp.csr_matrix(sp.vstack([row] * n + [ends[1 - side]] * one_kind))
+        copies.data[np.arange(n) * (n + 1)] = 0.0  # the k-th feature of the k-th copy
+        pairs = np.column_stack([np.arange(n), np.full(n, n if one_kind else 0)])
+        pairs = pairs if side == 0 else pairs[:, ::-1]
+        other = None if one_kind else ends[1 - side]
+        tables = (copies, other) if side == 0 or one_kind else (other, copies)
+        scores = model.decision_function(*tables, pairs)
+        out += [(side, int(f), float(score - s)) for f, s in zip(row.indices, scores, strict=True)]
+    return sorted(out, key=lambda change: -abs(change[2]))

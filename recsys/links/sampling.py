@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from recsys.errors import InputError, counted
+from recsys.errors import InputError
 from recsys.utils.features import as_array
 from recsys.utils.validation import check_ids, check_integer, check_real
 
@@ -62,11 +62,6 @@ def sample_negatives(
     seed : int
     avoid : (pairs, 2) int, optional
         More pairs that must not be drawn.
-
-    Raises
-    ------
-    InputError
-        If there are not so many pairs without a link, or a number or a pair is out of range.
     """
     links, n_left, n_right = _checked("positives", positives, n_left, n_right)
     check_integer("count", count, 0)
@@ -78,8 +73,8 @@ def sample_negatives(
     left = total - len(np.unique(taken))
     if count > left:
         raise InputError(
-            f"{counted(count, 'pair')} without a link {'is' if count == 1 else 'are'} wanted, and there "
-            f"{'is' if left == 1 else 'are'} {left:,}: take fewer for each link, or give more objects"
+            f"{count:,} pairs without a link are needed and there are {left:,}: take fewer for each "
+            "link, or give more objects"
         )
     rng = np.random.default_rng(seed)
     width = n_left if n_right is None else n_right
@@ -152,11 +147,6 @@ def split_pairs(
     ratio, test_ratio : float
         Negatives for each link, above 0; test_ratio = None tests on every other pair without a link.
     seed : int
-
-    Raises
-    ------
-    InputError
-        If a number or a pair is out of range, or fewer pairs have no link.
     """
     check_real("test_size", test_size, 0.0, 1.0, open_low=True)
     check_real("ratio", ratio, 0.0, open_low=True)
@@ -170,22 +160,14 @@ def split_pairs(
     train, test = links[order[:cut]], links[order[cut:]]
     down = sample_negatives(links, n_left, n_right, round(ratio * len(train)), seed + 1)
     if test_ratio is None:
-        rest = _every_other(np.concatenate([links, down]), n_left, n_right)
+        every = np.argwhere(
+            np.triu(np.ones((n_left, n_left)), 1) if n_right is None else np.ones((n_left, n_right))
+        )
+        taken = _codes(np.concatenate([links, down]), n_left, n_right)
+        rest = every[~np.isin(_codes(every, n_left, n_right), taken)]
     else:
         rest = sample_negatives(links, n_left, n_right, round(test_ratio * len(test)), seed + 2, down)
     return LinkSplit(*_labelled(train, down), *_labelled(test, rest))
-
-
-def _every_other(pairs: Index, n_left: int, n_right: int | None) -> Index:
-    taken = np.unique(_codes(pairs, n_left, n_right))
-    if n_right is None:
-        i, j = np.triu_indices(n_left, 1)
-        codes = i.astype(np.int64) * n_left + j
-        width = n_left
-    else:
-        codes, width = np.arange(n_left * n_right), n_right
-    codes = np.setdiff1d(codes, taken, assume_unique=True)
-    return np.column_stack([codes // width, codes % width])
 
 
 def split_objects(
@@ -200,11 +182,6 @@ def split_objects(
 
     Parameters are those of `split_pairs`; objects of each kind are held out. Links between a held-out
     and another object are left out of both parts.
-
-    Raises
-    ------
-    InputError
-        As `split_pairs`.
     """
     check_real("test_size", test_size, 0.0, 1.0, open_low=True)
     check_real("ratio", ratio, 0.0, open_low=True)

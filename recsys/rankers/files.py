@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from recsys.errors import ModelFileError
 from recsys.registry import Registry
@@ -98,30 +97,15 @@ def load_ranker(path: model_file.Target, *, mmap: bool = False) -> Any:
 
 
 def _entry_of(ranker: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return a ranker's entry of the manifest, and its arrays: the attributes whose names end in _.
-
-    A CSR matrix `x_` is `x_.data`, `x_.indices` and `x_.indptr`; a list of arrays `x_.0`, `x_.1`, ….
-    """
-    arrays: dict[str, np.ndarray] = {}
-    scalars: dict[str, Any] = {}
+    """Return a ranker's entry of the manifest, and its arrays: the attributes whose names end in _."""
+    state = {key: value for key, value in vars(ranker).items() if key.endswith("_")}
+    described = state.pop("parts_", None) or []
+    scalars, arrays = model_file.packed(state)
     parts: list[Any] = []
-    for key, value in sorted(vars(ranker).items()):
-        if not key.endswith("_"):
-            continue
-        if isinstance(value, np.ndarray):
-            arrays[key] = value
-        elif sp.issparse(value):
-            arrays |= {f"{key}.{name}": getattr(value, name) for name in ("data", "indices", "indptr")}
-            scalars[f"{key}.shape"] = list(value.shape)
-        elif isinstance(value, list) and value and isinstance(value[0], np.ndarray):
-            arrays |= {f"{key}.{k}": array for k, array in enumerate(value)}
-        elif key == "parts_":
-            for k, part in enumerate(value):
-                entry, own = _entry_of(part)
-                parts.append(entry)
-                arrays |= {f"part{k}.{name}": array for name, array in own.items()}
-        elif value is not None:
-            scalars[key] = value
+    for k, part in enumerate(described):
+        entry, own = _entry_of(part)
+        parts.append(entry)
+        arrays |= {f"part{k}.{name}": array for name, array in own.items()}
     entry = {"ranker": ranker.name, "params": ranker._saved_params(), "state": scalars}
     return entry | ({"parts": parts} if parts else {}), arrays
 
@@ -136,31 +120,11 @@ def _ranker_of(entry: dict[str, Any], arrays: dict[str, np.ndarray], depth: int 
         names = [name for name in arrays if name.startswith(f"part{k}.")]
         own = {name.partition(".")[2]: arrays.pop(name) for name in names}
         parts.append(_ranker_of(part, own, depth + 1))
-    state: dict[str, Any] = dict(entry["state"])
-    for key in [key for key in state if key.endswith("_.shape")]:
-        name = key.removesuffix(".shape")
-        state[name] = model_file.csr(name, arrays, state.pop(key))
-    for key in sorted((k for k in arrays if k.partition(".")[0].endswith("_")), key=_place):
-        name, _, number = key.partition(".")
-        if number:
-            state.setdefault(name, []).append(arrays.pop(key))
-        else:
-            state[name] = arrays.pop(key)
+    state = model_file.unpacked(entry["state"], arrays)
     if parts:
         state["parts_"] = parts
-    for key, value in state.items():
-        if not key.isidentifier() or not key.endswith("_") or key.startswith("__"):
-            raise ValueError(f"{key!r} is no name of a fitted attribute")
-        for array in value if isinstance(value, list) else [value]:
-            numbers = array.data if sp.issparse(array) else array
-            if isinstance(numbers, np.ndarray) and not np.isfinite(numbers).all():
-                raise ValueError(f"{key} holds NaN or infinity")
     vars(ranker).update(state)
     if ranker.popularity_.shape != (ranker.n_items_,) or ranker.n_users_ < 1:
         raise ValueError("popularity_ does not fit the items")
     ranker._check_state()
     return ranker
-
-
-def _place(key: str) -> tuple[int, str]:
-    return len(key), key  # x_.2 before x_.10

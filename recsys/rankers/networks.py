@@ -73,7 +73,9 @@ class NetworkRanker(PairTermRanker):
     def _learn(self, liked: Any) -> None:
         self.weights_: list[NDArray[np.float32]] = []
         self.biases_: list[NDArray[np.float32]] = []
-        self._model().check_parameters()  # without PyTorch, also where there is nothing to learn
+        from recsys.links.neural import import_torch  # late: scikit-learn takes most of a second
+
+        import_torch()  # refuses also where there is nothing to learn
         super()._learn(liked)
 
     def _terms(self, found: Pairs) -> list[PairTerm]:
@@ -88,10 +90,9 @@ class NetworkRanker(PairTermRanker):
             batch_size=self.batch_size,
             random_state=self.random_state,
         )
-        arrays = model.fit(*found)._learned().arrays
-        self.weights_ = [arrays[f"weights_.{k}"] for k in range(self.layers + 1)]
-        self.biases_ = [arrays[f"biases_.{k}"] for k in range(self.layers + 1)]
-        tables = [arrays[f"tables_.{k}"].astype(np.float64) for k in range(2 * self.degree - 2)]
+        model.fit(*found)
+        self.weights_, self.biases_ = model.weights_, model.biases_
+        tables = [table.astype(np.float64) for table in model.tables_]
         return [
             PairTerm(self._coefficients(k + 2), left, right, np.ones(self.factors))
             for k, (left, right) in enumerate(zip(tables[::2], tables[1::2], strict=True))

@@ -189,6 +189,49 @@ def _head(path: Any, file: Any) -> tuple[dict[str, Any], dict[str, Any], int]:
     return *_parse(name_of(path), file.read(length), size - 8 - length), length
 
 
+def packed(state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return fitted attributes as JSON values and as arrays.
+
+    A CSR matrix `x_` is `x_.data`, `x_.indices` and `x_.indptr`; a list of arrays `x_.0`, `x_.1`, ….
+    """
+    scalars: dict[str, Any] = {}
+    arrays: dict[str, np.ndarray] = {}
+    for key, value in sorted(state.items()):
+        if isinstance(value, np.ndarray):
+            arrays[key] = value
+        elif sp.issparse(value):
+            arrays |= {f"{key}.{name}": getattr(value, name) for name in ("data", "indices", "indptr")}
+            scalars[f"{key}.shape"] = list(value.shape)
+        elif isinstance(value, list) and value and isinstance(value[0], np.ndarray):
+            arrays |= {f"{key}.{k}": array for k, array in enumerate(value)}
+        elif value is not None:
+            scalars[key] = value
+    return scalars, arrays
+
+
+def unpacked(scalars: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Return the attributes that `packed` took apart, checked; their arrays are taken out."""
+    state = dict(scalars)
+    for key in [key for key in state if key.endswith("_.shape")]:
+        name = key.removesuffix(".shape")
+        state[name] = csr(name, arrays, state.pop(key))
+    fitted = [key for key in arrays if key.partition(".")[0].endswith("_")]
+    for key in sorted(fitted, key=lambda key: (len(key), key)):  # x_.2 before x_.10
+        name, _, number = key.partition(".")
+        if number:
+            state.setdefault(name, []).append(arrays.pop(key))
+        else:
+            state[name] = arrays.pop(key)
+    for key, value in state.items():
+        if not key.isidentifier() or not key.endswith("_") or key.startswith("__"):
+            raise ValueError(f"{key!r} is no name of a fitted attribute")
+        for array in value if isinstance(value, list) else [value]:
+            numbers = array.data if sp.issparse(array) else array
+            if isinstance(numbers, np.ndarray) and not np.isfinite(numbers).all():
+                raise ValueError(f"{key} holds NaN or infinity")
+    return state
+
+
 def sparse(path: Any, name: str, arrays: dict[str, np.ndarray], shape: Any) -> sp.csr_matrix:
     """Take a CSR matrix's three arrays out of `arrays` and return it checked."""
     try:

@@ -21,7 +21,7 @@ def drawn(name, widths, degree=2, layers=1, symmetric=False, seed=0):
         arrays[f"weights_.{k}"] = rng.normal(size=(sizes[k + 1], sizes[k]))
         arrays[f"biases_.{k}"] = rng.normal(size=sizes[k + 1])
     state = {
-        "classes_": {"dtype": "int64", "values": [0, 1]},
+        "classes_": [[0, 1], "int64"],
         "n_features_": list(widths),
         "symmetric_": symmetric,
     }

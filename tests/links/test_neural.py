@@ -26,7 +26,7 @@ from recsys.links import (
 from recsys.utils import model_file
 from recsys.utils.progress import listening
 from tests.links.contract import BAD, check_contract, check_refusal, name_of, world
-from tests.links.networks import HIDDEN, NETWORKS, WIDTH, layers_of, write_network
+from tests.links.networks import NETWORKS, WIDTH, layers_of, write_network
 from tests.neural import TORCH
 from tests.reference import links as reference
 from tests.test_doctests import FLAGS
@@ -86,9 +86,6 @@ def test_features_that_are_too_large_for_single_precision_say_so():
     A, B, pairs, y = world()
     with pytest.raises(FitError, match=r"the loss is (nan|inf) in epoch 1: scale the features"):
         PairDNN(degree=4, **QUICK).fit(A * 1e20, B, pairs, y)
-    model = PairDNN(degree=4, **QUICK).fit(A, B, pairs, y)
-    with pytest.raises(InputError, match="a score is not finite: the features are too large for single"):
-        model.decision_function(A * 1e20, B, pairs)
 
 
 # The layers and the network, by enumeration
@@ -316,27 +313,24 @@ def test_many_pairs_are_scored_a_batch_at_a_time(monkeypatch):
     )
 
 
-@pytest.mark.parametrize("mkl", [True, False])
 @pytest.mark.parametrize("seed", range(4))
-def test_products_and_their_slopes_are_those_of_dense_matrices(seed, mkl, monkeypatch):
+def test_products_and_their_slopes_are_those_of_dense_matrices(seed):
     import torch
 
     from recsys.links import neural
 
-    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: mkl)
     rng = np.random.default_rng(seed)
     n, d = rng.integers(1, 8, 2)
     X = sp.csr_matrix(rng.normal(size=(n, d)) * (rng.random((n, d)) < seed / 3))  # the first is empty
-    model = PairDNN(degree=3)
-    model._place = "cpu"
-    for power, x in enumerate(model._sparse(X), start=1):
-        table = torch.tensor(rng.normal(size=(d, 5)).astype(np.float32), requires_grad=True)
-        slope = rng.normal(size=(n, 5)).astype(np.float32)
-        found = neural._times(x, table)
-        found.backward(torch.tensor(slope))
-        dense = X.toarray() ** power
-        np.testing.assert_allclose(found.detach(), dense @ table.detach().numpy(), rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(table.grad, dense.T @ slope, rtol=1e-4, atol=1e-5)
+    table = torch.tensor(rng.normal(size=(d, 5)).astype(np.float32), requires_grad=True)
+    slope = rng.normal(size=(n, 5)).astype(np.float32)
+    for power, product in enumerate(neural._power_sums(X, table, 3), start=1):
+        table.grad = None
+        product.backward(torch.tensor(slope), retain_graph=True)
+        dense, P = X.toarray() ** power, table.detach().numpy()
+        np.testing.assert_allclose(product.detach(), dense @ P**power, rtol=1e-4, atol=1e-4)
+        expected = power * P ** (power - 1) * (dense.T @ slope)
+        np.testing.assert_allclose(table.grad, expected, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -512,49 +506,6 @@ def test_the_device_stays_behind(tmp_path):
     A, B, pairs, y = world(n=100)
     PairDNN(device="cpu", **QUICK).fit(A, B, pairs, y).save(tmp_path / "m")
     assert load_link_predictor(tmp_path / "m").device is None
-
-
-def put(name, make):
-    return lambda manifest, arrays: arrays.__setitem__(name, make(arrays[name]))
-
-
-FORGED = [
-    (
-        put("tables_.0", lambda x: x[:, :-1]),
-        r"tables_.0 should be float32 of shape \(4, 3\), not float32 of shape \(4, 2\)",
-    ),
-    (put("tables_.1", lambda x: x[:-1]), "tables_.1 should be"),
-    (put("tables_.1", lambda x: x.astype(np.float64)), "not float64"),
-    (put("tables_.1", lambda x: x * np.nan), "tables_.1 holds NaN or infinity"),
-    (put("weights_.0", lambda x: x.T.copy()), r"weights_.0 should be float32 of shape \(4, 3\)"),
-    (put("biases_.1", lambda x: x[:, None]), "biases_.1 should be"),
-    (lambda m, a: a.pop("weights_.1"), "'weights_.1' is missing"),
-    (
-        lambda m, a: a.update({"weights_.2": np.ones((1, 4), np.float32)}),
-        "weights_.2 belongs to nothing",
-    ),
-    (lambda m, a: m["params"].update(degree=3), "'tables_.2' is missing"),
-    (lambda m, a: m["params"].update(hidden=10**12), "weights_.0 should be float32"),
-    (lambda m, a: m["params"].update(layers=100), "'weights_.2' is missing|weights_.1 should be"),
-    (lambda m, a: m["params"].update(layers=10**12), "layers must be"),
-    (lambda m, a: m["params"].update(device="abacus"), "device 'abacus' cannot be used"),
-    (lambda m, a: m["state"].update(symmetric_=True), "symmetric_ needs one kind"),
-    (lambda m, a: m["state"].update(symmetric_=0), "symmetric_ should be true or false"),
-    (lambda m, a: m["state"].update(n_features_=[10**12, 3]), "tables_.0 should be"),
-]
-
-
-@pytest.mark.parametrize(("change", "message"), FORGED)
-def test_forged_networks_with_a_right_checksum_are_refused(change, message, tmp_path):
-    path = tmp_path / "m"
-    write_network(path, "pair-dnn", (4, 3))
-    assert load_link_predictor(path).n_features_ == (4, 3) and HIDDEN == 4
-    manifest, arrays = model_file.read(path)
-    change(manifest, arrays)
-    model_file.write(path, {k: v for k, v in manifest.items() if k not in ("sha256", "format")}, arrays)
-    with pytest.raises(ModelFileError, match=message) as found:
-        load_link_predictor(path)
-    assert "\n" not in str(found.value)
 
 
 def test_no_mutated_network_loads(tmp_path):
