@@ -6,6 +6,7 @@ after a colon gives the model's parameters, as in `recsys.links.make_link_predic
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 
@@ -58,7 +59,7 @@ def of_ids(n_left: int, n_right: int | None, links: np.ndarray) -> Graph:
 
 
 def known_graph(name: str) -> Graph:
-    return load_graph(name).weighted()
+    return load_graph(name, os.environ["RECSYS_DATA"]).weighted()
 
 
 GRAPHS: dict[str, Callable[[], Graph]] = {

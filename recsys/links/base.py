@@ -111,7 +111,8 @@ class LinkPredictor(BaseEstimator):
 
     def predict(self, A: Any, B: Any, pairs: ArrayLike) -> NDArray[Any]:
         """Return the class of each pair."""
-        return self.classes_[(self.decision_function(A, B, pairs) > 0).astype(int)]
+        above = self.decision_function(A, B, pairs) > 0
+        return self.classes_[above.astype(int)]
 
     def predict_proba(self, A: Any, B: Any, pairs: ArrayLike) -> Array:
         """Return the logistic function of the scores as probabilities, (pairs, 2)."""
@@ -142,7 +143,7 @@ class LinkPredictor(BaseEstimator):
         if not isinstance(params.get("random_state", 0), (int, np.integer)):
             params["random_state"] = None  # a generator's place in its stream is of use to fit only
         for key, value in params.items():
-            params[key] = value.tolist() if isinstance(value, np.ndarray) else value
+            params[key] = np.asarray(value, dtype=np.float64).tolist() if np.ndim(value) else value
         state = self._state()
         values, kind = self.classes_.tolist(), self.classes_.dtype
         if not all(isinstance(value, (bool, int, float, str)) for value in values):

@@ -215,9 +215,6 @@ def test_a_theta_of_any_kind_is_saved_as_numbers(theta, tmp_path):
 def test_a_fit_that_overflows_is_a_fit_error():
     X, P = np.random.default_rng(0).normal(size=(9, 3)), np.column_stack([np.arange(9)] * 2)
     y = [0, 1] * 4 + [0]
-    for lower in ("explicit", "simplex", "inhomogeneous"):
-        with pytest.raises(FitError, match="scale the features"):
-            PairFactorizationMachine(degree=3, fit_lower=lower).fit(X * 1e80, X * 1e80, P, y)
     with pytest.raises(FitError, match="scale the features, lower theta, or raise beta"):
         PairFactorizationMachine(fit_lower="inhomogeneous", theta=[1e160, 1e160]).fit(X, X, P, y)
     with pytest.raises(FitError):
