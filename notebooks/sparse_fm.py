@@ -9,7 +9,8 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from recsys.fm import FactorizationMachineRegressor, planted_interactions, recovery
+from benchmarks.lab.planted import planted_interactions, recovery
+from recsys.fm import FactorizationMachineRegressor
 from recsys.optim.prox import prox_l1, prox_l21, prox_squared_l1, prox_squared_l21
 
 # %% [markdown]

@@ -6,10 +6,11 @@ import scipy.linalg
 import scipy.sparse as sp
 import sklearn.utils.extmath
 
+from benchmarks.lab.planted import planted_interactions
 from benchmarks.lab.quadratic import SparseLowRankQuadratic
 from recsys import FitError, InputError, make_ranker
 from recsys.embeddings import embeddings
-from recsys.fm import FactorizationMachineRegressor, planted_interactions
+from recsys.fm import FactorizationMachineRegressor
 from recsys.utils import linalg
 
 RNG = np.random.default_rng(3)

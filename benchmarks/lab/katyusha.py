@@ -11,18 +11,19 @@ from __future__ import annotations
 import numpy as np
 
 from recsys._jit import jit
-from recsys.fm.penalties import code_of, vanishes
-from recsys.fm.solvers.base import SOLVERS
+from recsys.fm.penalties import L2
+from recsys.fm.solvers.base import SOLVERS, WITH_PROX
 from recsys.fm.solvers.proximal import Proximal
 from recsys.fm.solvers.stochastic import ALONE, Steps, batch_gradient, proximal_step
 from recsys.multilinear.arrays import Compressed
+from recsys.multilinear.rows import room_for
 
 
 @SOLVERS.add("katyusha")
 class Katyusha(Proximal):
     """Mini-batch steps with the variance taken out by a full gradient, and its negative momentum."""
 
-    required = ("has_prox", "prox_sizes")
+    penalties = WITH_PROX
     monotone = False
     place = 8
 
@@ -40,7 +41,7 @@ class Katyusha(Proximal):
         y, total = self.now.copy(), np.zeros_like(self.now)
         drawn = p.rng.randint(n, size=inner * size).astype(np.int64)
         rest = by.beta - p.half_squares
-        steps = Steps(by.alpha, rest, by.gamma, code_of(by.penalty), size, self.step / 3.0, p.intercept)
+        steps = Steps(by.alpha, rest, by.gamma, by.penalty.code, size, self.step / 3.0, p.intercept)
         variance_reduced_steps(
             self.now,
             mean,
@@ -76,7 +77,7 @@ def variance_reduced_steps(snapshot, mean, y, total, layout, rows, target, drawn
     """
     batch, rate = steps.batch, steps.rate
     spec, k, n = layout.spec, layout.components, len(snapshot)
-    tables, slopes = np.empty((len(spec), layout.width, k)), np.empty(k)
+    tables, room = np.empty((len(spec), layout.width, k)), room_for(layout, rows)
     here, there = np.zeros(n), np.zeros(n)
     ahead = snapshot.copy()
     alone = np.full(batch, ALONE)
@@ -84,8 +85,8 @@ def variance_reduced_steps(snapshot, mean, y, total, layout, rows, target, drawn
         picked = drawn[start : start + batch]
         for at in range(n):
             y[at] = 0.5 * ahead[at] + 0.5 * snapshot[at]
-        batch_gradient(y, layout, rows, target, picked, alone, tables, slopes, here)
-        batch_gradient(snapshot, layout, rows, target, picked, alone, tables, slopes, there)
+        batch_gradient(y, layout, rows, target, picked, alone, tables, room, here)
+        batch_gradient(snapshot, layout, rows, target, picked, alone, tables, room, there)
         for at in range(n):
             g = mean[at]
             if at == 0:
@@ -97,7 +98,7 @@ def variance_reduced_steps(snapshot, mean, y, total, layout, rows, target, drawn
             ahead[at] -= 2.0 * rate * g
             y[at] -= rate * g
             here[at] = there[at] = 0.0
-        if not vanishes(steps.penalty):
+        if steps.penalty != L2:
             _operator(ahead, layout, steps, 2.0 * rate, half)
             _operator(y, layout, steps, rate, half)
         for at in range(n):

@@ -37,7 +37,7 @@ class SparseLowRankQuadratic(RegressorMixin, BaseEstimator):
     operator after the other's does not. `W_` is what the ℓ1 norm's operator leaves, with its zeros.
 
     >>> from benchmarks.lab.quadratic import SparseLowRankQuadratic
-    >>> from recsys.fm import planted_interactions, recovery
+    >>> from benchmarks.lab.planted import planted_interactions, recovery
     >>> data = planted_interactions(500, groups=1, per_group=3, noise_features=2)
     >>> model = SparseLowRankQuadratic(gamma=0.1, max_iter=1000).fit(data.X, data.y)
     >>> recovery(data.W, model.W_).f1

@@ -32,10 +32,11 @@ import scipy.sparse as sp
 
 import benchmarks.lab.katyusha  # noqa: F401  registers the solver
 from benchmarks.lab.common import RESULTS, append_csv, finished, read_csv, write_csv
+from benchmarks.lab.planted import planted_interactions
 from benchmarks.lab.sparse_fm_synthetic import SETTINGS, common_objective, so_many_epochs
 from benchmarks.lab.sparse_fm_table_3 import a9a, movielens
 from recsys import FitError
-from recsys.fm import FactorizationMachineRegressor, planted_interactions
+from recsys.fm import FactorizationMachineRegressor
 
 EPOCHS = 1000
 SEEDS = 3  # first P's on planted data of few rows

@@ -37,11 +37,10 @@ from benchmarks.lab.common import (
     write_csv,
     write_png,
 )
+from benchmarks.lab.planted import planted_interactions, recovery
 from benchmarks.lab.quadratic import SparseLowRankQuadratic
 from recsys.fm import (
     FactorizationMachineRegressor,
-    planted_interactions,
-    recovery,
 )
 
 SETTINGS = {"interaction selection": (8, 10, 20), "feature selection": (1, 20, 80)}

@@ -14,7 +14,6 @@ from recsys.fm.estimators import (
     PolynomialNetworkRegressor,
 )
 from recsys.fm.selection import PathPoint, interactions, regularization_path
-from recsys.fm.simulation import PlantedInteractions, Recovery, planted_interactions, recovery
 from recsys.fm.tables import liked_pairs, table_rows
 
 __all__ = [
@@ -26,14 +25,10 @@ __all__ = [
     "FactorizationMachineRegressor",
     "PairEncoder",
     "PathPoint",
-    "PlantedInteractions",
     "PolynomialNetworkClassifier",
     "PolynomialNetworkRegressor",
-    "Recovery",
     "interactions",
     "liked_pairs",
-    "planted_interactions",
-    "recovery",
     "regularization_path",
     "table_rows",
 ]

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from recsys.errors import FitError, InputError
 from recsys.fm.objective import Model, Objective, Regularization
-from recsys.fm.penalties import as_penalty, penalties
+from recsys.fm.penalties import PENALTIES
 from recsys.fm.solvers import SOLVERS, Options, Solver, refusal, solver_names
 from recsys.fm.solvers.weights import size_matters
 from recsys.multilinear.forms import MIXED, Form
@@ -138,7 +138,7 @@ class FactorMachine(BaseEstimator):
 
     def _check_parameters(self) -> None:
         check_choice("loss", self.loss, self._losses())
-        check_choice("penalty", self.penalty, tuple(penalty.name for penalty in penalties()))
+        check_choice("penalty", self.penalty, tuple(PENALTIES))
         check_choice("solver", self.solver, solver_names())
         check_choice("init_lambda", self.init_lambda, ("ones", "random_signs"))
         for name in ("n_components", "max_iter", "batch_size"):
@@ -150,7 +150,7 @@ class FactorMachine(BaseEstimator):
             check_real(name, getattr(self, name), 0.0)
         for name in ("init_scale", "learning_rate"):
             check_real(name, getattr(self, name), 0.0, open_low=True)
-        rest = (self._loss(), as_penalty(self.penalty), self._forms())
+        rest = (self._loss(), PENALTIES[self.penalty], self._forms())
         refused = refusal(self.solver, *rest)
         if refused:
             able = [name for name in solver_names() if not refusal(name, *rest)]
@@ -221,7 +221,7 @@ class FactorMachine(BaseEstimator):
     ) -> Objective:
         loss = self._loss()
         by = Regularization(
-            as_penalty(self.penalty), float(self.alpha), float(self.beta), float(self.gamma)
+            PENALTIES[self.penalty], float(self.alpha), float(self.beta), float(self.gamma)
         )
         return Objective(
             model,

@@ -98,20 +98,15 @@ class _FactorizationMachine(Interpretation):
     def _table_of(self, order: int) -> tuple[Any, Any]:
         """Return the P that holds an order's interactions, (features, k), and its columns' weights."""
         check_is_fitted(self)
+        ones = self._dummies()
+        if order == 2 and ones:  # pairs of features, by what the columns of ones come to
+            return self.P_[0][0][:-ones], self.order_weights()[1]
         if order not in self._orders():
             raise InputError(f"an interaction of this model has {self._orders()} distinct features")
         if self._shares():
             return self.P_[0][0], self.theta_[0, order - 1] * self.component_weights_[0]  # type: ignore[attr-defined]
         place = self._orders().index(order)
         return self.P_[place][0], self.component_weights_[place]
-
-    def _interactions(self) -> tuple[int, Any, Any]:
-        check_is_fitted(self)
-        ones = self._dummies()
-        if ones:  # pairs of features, by what the columns of ones come to
-            return 2, self.P_[0][0][:-ones], self.order_weights()[1]
-        order = 2 if 2 in self._orders() else self.degree
-        return order, *self._table_of(order)
 
     def order_weights(self) -> NDArray[np.float64]:
         """Return the weights of the orders of a shared P, (degree, components).
@@ -196,8 +191,6 @@ class _Subsets:
 @dataclass(eq=False, repr=False)
 class AllSubsetsRegressor(_Subsets, Regressor):
     """The all-subsets model for regression: ŷ = b + ⟨w, x⟩ + Σ_s λ_s Π_j (1 + p_js x_j).
-
-    λ is 1, or −1 by `fit_signs`, or learned by `fit_component_weights`.
 
     Other parameters: as of `FactorMachine`.
 

@@ -1,8 +1,8 @@
 """The penalties Ω on the tables of factorization machines, and their compiled parts.
 
 A solver is compiled once for all penalties: an integer code picks the branch, for numba keeps that on
-disk. A new penalty is a class here, and a branch in each function of what its class says it has. A code
-without a branch gives NaN, which makes every fit fail.
+disk. A new penalty is a line in `PENALTIES`, a branch in each function here that it needs, and its name
+in the solvers that serve it.
 
 Source: Atarashi et al. 2021, 3 and 6. The 1/m! of the powers is ours: γ then means what TI's does.
 """
@@ -10,7 +10,7 @@ Source: Atarashi et al. 2021, 3 and 6. The 1/m! of the powers is ours: γ then m
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,353 +18,134 @@ from numpy.typing import NDArray
 from recsys._jit import jit
 from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, PRODUCT, Form
 from recsys.multilinear.symmetric import elementary_polynomials, with_size, without
-from recsys.optim.prox import (
-    power_cuts,
-    prox_l1,
-    prox_l21,
-    prox_power_l1,
-    prox_power_l21,
-    prox_squared_l1,
-    prox_squared_l21,
-)
-from recsys.registry import Registry
+from recsys.optim.prox import power_cuts
 
-__all__ = ["PENALTIES", "Penalty", "as_penalty", "code_of", "penalties"]
+__all__ = ["PENALTIES", "Penalty"]
 
 Table = NDArray[np.float64]  # (features, components)
 PAIRS = Form(ANOVA, 2, 1)
-L2, L1, TI, L21, CS, L1_POWER, L21_POWER = range(7)
+L2, L1, TI, L21, CS, L1_POWER, L21_POWER, OMEGA = range(8)
 SWEEPS, EXACT = 200, 1e-13  # of the operators of TI and CS above order 2: most sweeps, tolerance
 STEPS = 10  # of the approximate operator of Ω_*
 
 
+@dataclass(frozen=True)
 class Penalty:
-    """A penalty Ω on one table P of a term. A solver serves those that have what it requires.
+    """A penalty Ω on one table P of a term.
 
-    Attributes
+    All but Ω_* are functions of sizes: the magnitudes of each column, or the lengths of the rows.
+
+    Parameters
     ----------
+    name : str
     code : int
         Of the branches in the compiled functions.
-    prox_scalar, prox_row, prox_sizes : bool
-        Whether there is a branch for one entry, for one row, and for all magnitudes of a column or all
-        norms of rows at once.
-    has_prox : bool
-        Whether `prox` is exact.
     """
 
-    name: ClassVar[str]
-    code: ClassVar[int] = -1
-    prox_scalar: ClassVar[bool] = False
-    prox_row: ClassVar[bool] = False
-    prox_sizes: ClassVar[bool] = True
-    has_prox: ClassVar[bool] = True
-    vanishes: ClassVar[bool] = False  # Ω = 0: nothing beyond the squared norms of every model
-    half_squares: ClassVar[bool] = False  # `prox` is of Ω + ½‖P‖², whose half joins the smooth part
-    pairs_only: ClassVar[bool] = False  # defined for pairs of features of one table alone
+    name: str
+    code: int
 
-    @staticmethod
-    def value(form: Form, P: Table) -> float:
+    @property
+    def vanishes(self) -> bool:
+        """Whether Ω = 0."""
+        return self.code == L2
+
+    @property
+    def half_squares(self) -> bool:
+        """Whether `prox` is of Ω + ½‖P‖², whose half joins the smooth part of the objective."""
+        return self.code in (TI, CS)
+
+    def refuses(self, form: Form) -> bool:
+        """Return whether it is not defined for a term of this form."""
+        return self.code == OMEGA and (form.deep or form.kind == PRODUCT)
+
+    def _sizes(self, P: Table) -> Table:
+        """Return the sizes, in columns that do not depend on each other."""
+        if acts_on_rows.py_func(self.code):
+            return np.linalg.norm(P, axis=1, keepdims=True)
+        return np.abs(P)
+
+    def _directions(self, P: Table, sizes: Table) -> Table:
+        """Return the signs of the entries, or the rows at unit length; zeros stay."""
+        return np.divide(P, sizes, out=np.zeros_like(P), where=sizes > 0)
+
+    def value(self, form: Form, P: Table) -> float:
         """Return Ω of one table of a term of this form."""
-        raise NotImplementedError
+        if self.code == L2:
+            return 0.0
+        if self.code == OMEGA:
+            W = np.abs(P @ P.T)
+            return 0.5 * float(W.sum() - np.trace(W))
+        sizes, m = self._sizes(P), form.penalty_order
+        if self.code in (L1, L21):
+            return float(sizes.sum())
+        if self.code in (L1_POWER, L21_POWER):
+            with np.errstate(over="ignore"):
+                return float((sizes.sum(axis=0) ** m).sum()) / math.factorial(m)
+        if form.kind == ALL_SUBSETS:
+            return float(np.exp(np.log1p(sizes).sum(axis=0)).sum())
+        return float(sum(elementary_polynomials(column.copy(), m)[-1] for column in sizes.T))
 
-    @staticmethod
-    def prox(P: Table, strength: float, form: Form = PAIRS) -> Table:
-        """Return argmin ½‖Q − P‖² + λ(Ω(Q) + ½‖Q‖² if `half_squares`), λ = `strength`."""
-        raise NotImplementedError
+    def prox(self, P: Table, strength: float, form: Form = PAIRS) -> Table:
+        """Return argmin ½‖Q − P‖² + λ(Ω(Q) + ½‖Q‖² if `half_squares`), λ = `strength`.
 
-    @staticmethod
-    def subgradient(P: Table, form: Form = PAIRS) -> Table:
+        Of Ω_* an approximation.
+        """
+        if self.code == L2:
+            return P
+        if self.code == OMEGA:
+            return self._approximate(P, strength)
+        sizes = self._sizes(P)
+        columns = np.array(sizes.T, order="C")
+        if self.half_squares:  # what `prox_sizes` takes off as a step on −½‖P‖²
+            columns /= 1.0 + strength
+        for column in columns:
+            prox_sizes(self.code, form.kind, form.penalty_order, column, np.full(len(P), strength))
+        return self._directions(P, sizes) * columns.T
+
+    def subgradient(self, P: Table, form: Form = PAIRS) -> Table:
         """Return one subgradient of Ω, with 0 for what is 0."""
-        raise NotImplementedError
-
-    @classmethod
-    def offers(cls, required: tuple[str, ...]) -> bool:
-        """Return whether it has all of these."""
-        return all(getattr(cls, ability) for ability in required)
-
-    @classmethod
-    def limit(cls, form: Form) -> str:
-        """Return why it is not defined for a term of this form, or nothing."""
-        if cls.pairs_only and (form.deep or form.kind == PRODUCT):
-            return f"penalty {cls.name!r} beyond pairs of features"
-        return ""
-
-
-PENALTIES: Registry[type[Penalty]] = Registry("penalty")
-
-
-def as_penalty(name: str) -> Penalty:
-    """Return the penalty of a name."""
-    return PENALTIES.get(name)()
-
-
-def penalties() -> list[type[Penalty]]:
-    """Return all penalties, by their names; the one that vanishes first."""
-    known = [PENALTIES.get(name) for name in PENALTIES.names()]
-    return sorted(known, key=lambda kind: not kind.vanishes)
-
-
-def code_of(penalty: Penalty) -> int:
-    """Return the code of a penalty; −1, which has no branch, of one without any."""
-    return penalty.code
-
-
-def norms_of(P: Table) -> NDArray[np.float64]:
-    """Return the lengths of the rows."""
-    return np.asarray(np.sqrt((P * P).sum(axis=1)))
-
-
-def unit_rows(P: Table) -> Table:
-    """Return the rows at unit length; zeros stay."""
-    norms = np.linalg.norm(P, axis=1, keepdims=True)
-    return np.divide(P, norms, out=np.zeros_like(P), where=norms > 0)
-
-
-def of_sizes(form: Form, sizes: NDArray[np.float64]) -> float:
-    """Return K_A^m(sizes, 1), or Π (1 + sizes) for all subsets."""
-    if form.kind == ALL_SUBSETS:
-        return float(np.exp(np.log1p(sizes).sum()))
-    return float(elementary_polynomials(sizes, form.penalty_order)[-1])
-
-
-@PENALTIES.add("l2")
-class NoPenalty(Penalty):
-    """Ω = 0: ½α‖w‖² + ½β‖P‖² alone."""
-
-    name, code = "l2", L2
-    vanishes = prox_scalar = prox_row = True
-
-    @staticmethod
-    def value(form: Form, P: Table) -> float:
-        """Return 0."""
-        return 0.0
-
-    @staticmethod
-    def prox(P: Table, strength: float, form: Form = PAIRS) -> Table:
-        """Return P."""
-        return P
-
-    @staticmethod
-    def subgradient(P: Table, form: Form = PAIRS) -> Table:
-        """Return zeros."""
-        return np.zeros_like(P)
-
-
-@PENALTIES.add("l1")
-class EntryPenalty(Penalty):
-    """Ω = ‖P‖₁: single entries of P become 0."""
-
-    name, code = "l1", L1
-    prox_scalar = True
-
-    @staticmethod
-    def value(form: Form, P: Table) -> float:
-        """Return ‖P‖₁."""
-        return float(np.abs(P).sum())
-
-    @staticmethod
-    def prox(P: Table, strength: float, form: Form = PAIRS) -> Table:
-        """Return the soft threshold of each entry."""
-        return prox_l1(P, strength)
-
-    @staticmethod
-    def subgradient(P: Table, form: Form = PAIRS) -> Table:
-        """Return the signs."""
-        return np.sign(P)
-
-
-@PENALTIES.add("l21")
-class RowPenalty(Penalty):
-    """Ω = Σ_j ‖p_j‖: whole features are left out."""
-
-    name, code = "l21", L21
-    prox_row = True
-
-    @staticmethod
-    def value(form: Form, P: Table) -> float:
-        """Return the sum of the rows' lengths."""
-        return float(norms_of(P).sum())
-
-    @staticmethod
-    def prox(P: Table, strength: float, form: Form = PAIRS) -> Table:
-        """Return the rows, each shortened by `strength`."""
-        return prox_l21(P, strength)
-
-    @staticmethod
-    def subgradient(P: Table, form: Form = PAIRS) -> Table:
-        """Return the rows at unit length; zeros stay."""
-        return unit_rows(P)
-
-
-@PENALTIES.add("ti")
-class TriangularInequality(Penalty):
-    """Ω = Σ_s K_A^m(|p_s|, 1), which bounds the interactions' ℓ1 norm: interactions are left out.
-
-    Source: Atarashi et al. 2021, 3.3 and Theorem 3.
-    """
-
-    name, code = "ti", TI
-    half_squares = prox_scalar = True
-
-    @staticmethod
-    def value(form: Form, P: Table) -> float:
-        """Return the sum over components."""
-        return float(sum(of_sizes(form, np.abs(P[:, s])) for s in range(P.shape[1])))
-
-    @staticmethod
-    def prox(P: Table, strength: float, form: Form = PAIRS) -> Table:
-        """Return the proximal operator of Ω + ½‖P‖²; in order 2 that is ½Σ_s ‖p_s‖₁²."""
-        out = np.empty_like(P)
-        for s in range(P.shape[1]):
-            if form.deep:
-                sizes, cuts = np.abs(P[:, s]), np.full(len(P), strength)
-                descend_sizes(form.kind, form.penalty_order, sizes, cuts)
-                out[:, s] = np.copysign(sizes, P[:, s])
-            else:
-                out[:, s] = prox_squared_l1(P[:, s], 0.5 * strength)
+        if self.code == L2:
+            return np.zeros_like(P)
+        if self.code == OMEGA:
+            signs = np.sign(P @ P.T)
+            np.fill_diagonal(signs, 0.0)
+            return np.asarray(signs @ P)
+        sizes, m = self._sizes(P), form.penalty_order
+        out = self._directions(P, sizes)
+        if self.code in (TI, CS):
+            out *= np.column_stack([factors_of(form.kind, m, column.copy()) for column in sizes.T])
+        elif self.code in (L1_POWER, L21_POWER):
+            with np.errstate(over="ignore"):
+                out *= sizes.sum(axis=0) ** (m - 1) / math.factorial(m - 1)
         return out
 
-    @staticmethod
-    def subgradient(P: Table, form: Form = PAIRS) -> Table:
-        """Return the signs, times the symmetric polynomials of the component's others."""
-        out = np.sign(P)
-        for s in range(P.shape[1]):
-            out[:, s] *= factors_of(form.kind, form.penalty_order, np.abs(P[:, s]))
-        return out
-
-
-@PENALTIES.add("cs")
-class CauchySchwarz(Penalty):
-    """Ω = K_A^m(‖p_1‖ … ‖p_d‖, 1): whole features are left out, those with strong partners last.
-
-    Source: Atarashi et al. 2021, 3.4 and Theorem 7.
-    """
-
-    name, code = "cs", CS
-    half_squares = prox_row = True
-
-    @staticmethod
-    def value(form: Form, P: Table) -> float:
-        """Return Ω of the rows' lengths."""
-        return of_sizes(form, norms_of(P))
-
-    @staticmethod
-    def prox(P: Table, strength: float, form: Form = PAIRS) -> Table:
-        """Return the proximal operator of Ω + ½‖P‖²; in order 2 that is ½(Σ_j ‖p_j‖)²."""
-        if not form.deep:
-            return prox_squared_l21(P, 0.5 * strength)
-        sizes = np.linalg.norm(P, axis=1)
-        descend_sizes(form.kind, form.penalty_order, sizes, np.full(len(P), strength))
-        return unit_rows(P) * sizes[:, None]
-
-    @staticmethod
-    def subgradient(P: Table, form: Form = PAIRS) -> Table:
-        """Return the rows at unit length, times the symmetric polynomials of the others' lengths."""
-        factors = factors_of(form.kind, form.penalty_order, norms_of(P))
-        return unit_rows(P) * factors[:, None]
-
-
-@PENALTIES.add("l1-power")
-class EntryPower(Penalty):
-    """Ω = Σ_s ‖p_s‖₁^m / m!, which bounds TI: interactions are left out.
-
-    Source: Atarashi et al. 2021, 6.1.1, (45) and Theorem 9.
-    """
-
-    name, code = "l1-power", L1_POWER
-
-    @staticmethod
-    def value(form: Form, P: Table) -> float:
-        """Return the sum over components."""
-        m = form.penalty_order
-        with np.errstate(over="ignore"):
-            return float((np.abs(P).sum(axis=0) ** m).sum()) / math.factorial(m)
-
-    @staticmethod
-    def prox(P: Table, strength: float, form: Form = PAIRS) -> Table:
-        """Return the proximal operator, column by column."""
-        m = form.penalty_order
-        columns = [prox_power_l1(P[:, s], strength / math.factorial(m), m) for s in range(P.shape[1])]
-        return np.column_stack(columns)
-
-    @staticmethod
-    def subgradient(P: Table, form: Form = PAIRS) -> Table:
-        """Return the signs, times ‖p_s‖₁^(m − 1) / (m − 1)!."""
-        m = form.penalty_order
-        with np.errstate(over="ignore"):
-            return np.sign(P) * (np.abs(P).sum(axis=0) ** (m - 1) / math.factorial(m - 1))
-
-
-@PENALTIES.add("l21-power")
-class RowPower(Penalty):
-    """Ω = (Σ_j ‖p_j‖)^m / m!, which bounds CS: whole features are left out.
-
-    Source: Atarashi et al. 2021, 6.1.2, (51) and Theorem 10.
-    """
-
-    name, code = "l21-power", L21_POWER
-
-    @staticmethod
-    def value(form: Form, P: Table) -> float:
-        """Return the power of the sum of the rows' lengths."""
-        m = form.penalty_order
-        with np.errstate(over="ignore"):
-            return float(norms_of(P).sum() ** m) / math.factorial(m)
-
-    @staticmethod
-    def prox(P: Table, strength: float, form: Form = PAIRS) -> Table:
-        """Return the proximal operator: rows keep their direction."""
-        m = form.penalty_order
-        return prox_power_l21(P, strength / math.factorial(m), m)
-
-    @staticmethod
-    def subgradient(P: Table, form: Form = PAIRS) -> Table:
-        """Return the rows at unit length, times (Σ_j ‖p_j‖)^(m − 1) / (m − 1)!."""
-        m = form.penalty_order
-        with np.errstate(over="ignore"):
-            return unit_rows(P) * (norms_of(P).sum() ** (m - 1) / math.factorial(m - 1))
-
-
-@PENALTIES.add("omega")
-class Omega(Penalty):
-    """Ω_* = Σ_{i<j} |⟨p_i, p_j⟩|: what TI and CS bound. O(features²) a value.
-
-    Source: Atarashi et al. 2021, (9) and 3.2.
-    """
-
-    name = "omega"
-    pairs_only = True
-    prox_sizes = has_prox = False
-
-    @staticmethod
-    def value(form: Form, P: Table) -> float:
-        """Return the sum of the pairs' absolute weights."""
-        W = P @ P.T
-        return 0.5 * float(np.abs(W).sum() - np.abs(np.diag(W)).sum())
-
-    @staticmethod
-    def subgradient(P: Table, form: Form = PAIRS) -> Table:
-        """Return (sign(PPᵀ) without its diagonal)·P."""
-        signs = np.sign(P @ P.T)
-        np.fill_diagonal(signs, 0.0)
-        return np.asarray(signs @ P)
-
-    @staticmethod
-    def prox(P: Table, strength: float, form: Form = PAIRS) -> Table:
-        """Return an approximate proximal operator: sub-gradient steps of 1/(t + 1) from P (14)."""
-        Q = P
-        P, best = Q.copy(), Q
+    def _approximate(self, P: Table, strength: float) -> Table:
+        """Take sub-gradient steps of 1/(t + 1) from P (14); the best of them."""
 
         def value(R: Table) -> float:
-            return 0.5 * float(((R - Q) ** 2).sum()) + strength * Omega.value(form, R)
+            return 0.5 * float(((R - P) ** 2).sum()) + strength * self.value(PAIRS, R)
 
-        lowest = value(Q)
+        Q = best = P
         for t in range(1, STEPS + 1):
-            P = P - (P - Q + strength * Omega.subgradient(P)) / (t + 1)
-            now = value(P)
-            if now < lowest:
-                lowest, best = now, P.copy()
+            Q = Q - (Q - P + strength * self.subgradient(Q)) / (t + 1)
+            best = min(best, Q, key=value)
         return best
+
+
+PENALTIES = {
+    name: Penalty(name, code)
+    for name, code in {
+        "l2": L2,  # Ω = 0: ½α‖w‖² + ½β‖P‖² alone
+        "l1": L1,  # ‖P‖₁: single entries of P become 0
+        "l21": L21,  # Σ_j ‖p_j‖: whole features are left out
+        "ti": TI,  # Σ_s K_A^m(|p_s|, 1): interactions are left out (3.3, Theorem 3)
+        "cs": CS,  # K_A^m(‖p_1‖ … ‖p_d‖, 1): whole features, strong partners last (3.4, Theorem 7)
+        "l1-power": L1_POWER,  # Σ_s ‖p_s‖₁^m / m!, which bounds TI (6.1.1, Theorem 9)
+        "l21-power": L21_POWER,  # (Σ_j ‖p_j‖)^m / m!, which bounds CS (6.1.2, Theorem 10)
+        "omega": OMEGA,  # Σ_{i<j} |⟨p_i, p_j⟩|: what TI and CS bound; O(features²) a value (9)
+    }.items()
+}
 
 
 # ---- kernels
@@ -374,12 +155,6 @@ class Omega(Penalty):
 def acts_on_rows(penalty):
     """Return whether it sees a feature's row by its length alone, and not entry by entry."""
     return penalty == L21 or penalty == CS or penalty == L21_POWER
-
-
-@jit
-def vanishes(penalty):
-    """Return whether it is 0: nothing is to be done for it."""
-    return penalty == L2
 
 
 @jit

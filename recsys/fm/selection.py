@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Sequence
 from copy import deepcopy
 from itertools import combinations
-from math import comb
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,19 +19,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from recsys.errors import FitError, InputError
-from recsys.fm.penalties import as_penalty, penalties
 from recsys.utils.validation import check_integer, check_real
 
 BLOCK = 512
 LARGEST = 50  # features among which products of three are looked for
-
-
-class Sparsified(NamedTuple):
-    """The result of `sparsify`: `gamma`, the number of interactions, and every pair of both it tried."""
-
-    gamma: float
-    n_interactions: int
-    trail: tuple[tuple[float, int], ...]
 
 
 class PathPoint(NamedTuple):
@@ -145,10 +135,10 @@ def regularization_path(
 
     Examples
     --------
-    >>> from recsys.fm import FactorizationMachineRegressor, planted_interactions
-    >>> data = planted_interactions(200, groups=2, per_group=2, noise_features=4)
-    >>> model = FactorizationMachineRegressor(penalty="ti", n_components=4, random_state=0)
-    >>> path = regularization_path(model, data.X, data.y, (1e-3, 1e-1, 10.0))
+    >>> from recsys.fm import FactorizationMachineRegressor
+    >>> X = np.random.default_rng(0).normal(size=(200, 6))
+    >>> model = FactorizationMachineRegressor(penalty="ti", n_components=4)
+    >>> path = regularization_path(model, X, X[:, 0] * X[:, 1], (1e-3, 1e-1, 10.0))
     >>> [point.n_interactions for point in path][-1]
     0
     """
@@ -182,27 +172,15 @@ class Interpretation:
     """Methods that interpret a factorization machine; `_table_of` is the model's."""
 
     P_: Any
-    component_weights_: Any
-    fit_linear: bool
     gamma: float
-    n_components: int
     penalty: str
 
     def _table_of(self, order: int) -> tuple[Any, Any]:
+        """Return the P of an order's interactions, (features, k), and its columns' weights."""
         raise NotImplementedError
 
-    def _interactions(self) -> tuple[int, Any, Any]:
-        """Return the order that `n_used_interactions_` counts, its P, and its columns' weights."""
-        return 2, *self._table_of(2)
-
     def interaction_weight(self, features: Sequence[int]) -> float:
-        """Return the weight of the product of these distinct features: Σ_s ±Π_j p_js.
-
-        Raises
-        ------
-        InputError
-            If the model has no term of that order.
-        """
+        """Return the weight of the product of these distinct features: Σ_s λ_s Π_j p_js."""
         chosen = [int(j) for j in features]
         if len(set(chosen)) != len(chosen):
             raise InputError(f"an interaction has distinct features, not {chosen}")
@@ -211,20 +189,8 @@ class Interpretation:
 
     def top_interactions(
         self, n: int = 10, names: Sequence[str] | None = None
-    ) -> list[tuple[tuple[Any, Any], float]]:
-        """Return the pairs of features with the largest weights in magnitude.
-
-        Parameters
-        ----------
-        n : int ≥ 1
-        names : sequence of str, optional
-            Names instead of numbers.
-
-        Raises
-        ------
-        InputError
-            If the model has no term of second order.
-        """
+    ) -> list[tuple[tuple[Any, ...], float]]:
+        """Return the `n` pairs of features with the largest weights, as `interactions` does."""
         return interactions(self, n, names)
 
     @property
@@ -235,15 +201,9 @@ class Interpretation:
 
     @property
     def n_used_interactions_(self) -> int:
-        """Pairs of features with a weight other than 0 in the term of second order.
-
-        Where the model has none of second order (order m alone, `fit_lower=None`): sets of m features of
-        which some component has all, so that their product has a weight.
-        """
-        order, P, weights = self._interactions()
+        """Pairs of features with a weight other than 0."""
+        P, weights = self._table_of(2)
         P = P[(P != 0).any(axis=1)]
-        if order > 2:
-            return _sets_together((P != 0) & (weights != 0), order)
         count = 0
         for start in range(0, len(P), BLOCK):
             W = (P[start : start + BLOCK] * weights) @ P.T
@@ -251,21 +211,9 @@ class Interpretation:
         return count
 
     def _selects(self) -> bool:
-        if as_penalty(self.penalty).vanishes:
-            names = [f"{penalty.name!r}" for penalty in penalties() if not penalty.vanishes]
-            raise InputError(
-                f"penalty {as_penalty(self.penalty).name!r} leaves no interaction out: use "
-                f"{', '.join(names[:-1])} or {names[-1]}"
-            )
+        if self.penalty == "l2":
+            raise InputError("penalty 'l2' leaves no interaction out: use a sparse one, such as 'ti'")
         return True
-
-    def _take_over(self, model: Any) -> None:
-        """Become a clone of this one that was fitted: its `gamma`, and all that it learned."""
-        self.gamma = model.gamma
-        parameters = set(model.get_params())
-        for name, value in vars(model).items():
-            if name not in parameters:
-                setattr(self, name, value)
 
     @available_if(_selects)
     def sparsify(
@@ -277,94 +225,42 @@ class Interpretation:
         high: float | None = None,
         max_steps: int = 30,
     ) -> Any:
-        """Refit with the regularization strength that leaves n interactions, found by bisection.
+        """Refit with the `gamma` that leaves n interactions, found by bisection; returns self.
 
         Parameters
         ----------
         X, y : as in fit
         n_interactions : int ≥ 1
         low, high : int, optional
-            The counts that will do; by default 1% below to 3.5% above, the range of the source.
+            The counts that will do; by default 1% below to 3.5% above (Atarashi et al. 2021, 8.3).
         max_steps : int ≥ 1
-
-        Returns
-        -------
-        self
-            Fitted, with the last `gamma`; `sparsified_` holds the values of `gamma` that were tried.
-
-        Raises
-        ------
-        InputError
-            If the penalty selects nothing (l2).
-        FitError
-            If no `gamma` ends in the range; the nearest counts are named.
-
-        Notes
-        -----
-        Source: Atarashi et al. 2021, 8.3.
+            Fits.
         """
         check_integer("n_interactions", n_interactions, 1)
         check_integer("max_steps", max_steps, 1)
         least = n_interactions * 0.99 if low is None else low
         most = n_interactions * 1.035 if high is None else high
-        trail: list[tuple[float, int]] = []
-        under = over = None  # values that leave too many, and too few
-        gamma = self.gamma if self.gamma > 0 else 1e-6
+        gamma, weak, strong = self.gamma or 1e-6, 0.0, np.inf
+        tried: list[tuple[float, int]] = []
         for _ in range(max_steps):
             model: Any = clone(self).set_params(gamma=gamma)  # type: ignore[type-var]
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always", ConvergenceWarning)
-                model.fit(X, y)
-            count = model.n_used_interactions_
-            trail.append((gamma, count))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                count = model.fit(X, y).n_used_interactions_
             if least <= count <= most:
-                self._take_over(model)
-                self.sparsified_ = Sparsified(gamma, count, tuple(trail))
-                for warning in caught:  # of the fit that is kept; those on the way do not matter
-                    warnings.warn(warning.message, stacklevel=2)
+                vars(self).update(vars(model))
                 return self
+            tried.append((gamma, count))
             if count > most:
-                under = gamma
+                weak = gamma
             else:
-                over = gamma
-            if under is None or over is None:
-                gamma = gamma * 10.0 if over is None else gamma / 10.0
-            elif over / under < 1.0 + 1e-7:
-                break
+                strong = gamma
+            if weak == 0.0 or strong == np.inf:
+                gamma *= 10.0 if strong == np.inf else 0.1
             else:
-                gamma = float(np.sqrt(under * over))
-        near = sorted(trail, key=lambda entry: abs(entry[1] - n_interactions))[:2]
+                gamma = float(np.sqrt(weak * strong))
+        near = min(tried, key=lambda entry: abs(entry[1] - n_interactions))
         raise FitError(
             f"no gamma of penalty {self.penalty!r} leaves {least:g} to {most:g} interactions: "
-            "nearest " + ", ".join(f"gamma={g:.4g} leaves {c}" for g, c in near)
+            f"nearest gamma={near[0]:.4g} leaves {near[1]}"
         )
-
-
-def _sets_together(has: NDArray[np.bool_], size: int) -> int:
-    """Return how many sets of `size` features have a component in common, as `has` says of each.
-
-    Features that are alike are taken together; a first one leaves the components that it has.
-    """
-    has = has[has.any(axis=1)]
-    if len(has) < size:
-        return 0
-    kinds, number = np.unique(has[:, has.any(axis=0)], axis=0, return_counts=True)
-    if len(kinds) == 1 or size == 1:
-        return comb(int(number.sum()), size)
-    if size == 2:
-        return _pairs_together(kinds.astype(np.float64), number)
-    count = 0
-    for i, kind in enumerate(kinds):
-        later = np.repeat(kinds[i + 1 :], number[i + 1 :], axis=0) & kind
-        for taken in range(1, min(size, int(number[i])) + 1):
-            rest = _sets_together(later, size - taken) if taken < size else 1
-            count += comb(int(number[i]), taken) * rest
-    return count
-
-
-def _pairs_together(kinds: NDArray[np.float64], number: NDArray[np.int64]) -> int:
-    count = sum(comb(int(n), 2) for n in number)
-    for start in range(0, len(kinds), BLOCK):
-        met = np.triu(kinds[start : start + BLOCK] @ kinds.T > 0.0, start + 1)
-        count += int(number[start : start + BLOCK] @ (met @ number))
-    return count

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from recsys.errors import FitError, InputError
 from recsys.fm.order_weights import check_theta, weights_of_ones
-from recsys.fm.penalties import L2, as_penalty, code_of
+from recsys.fm.penalties import L2, PENALTIES
 from recsys.fm.solvers.descent import Shrinkage
 from recsys.fm.solvers.pairs import pair_epoch
 from recsys.fm.solvers.weights import descend_on_simplex
@@ -520,10 +520,10 @@ class PairFactorizationMachine(_Factorized):
     def _shrinkage(self, term: PairTerm) -> Shrinkage:
         if term.degree == 1:
             return super()._shrinkage(term)
-        return Shrinkage(self.beta_, code_of(as_penalty(self.penalty)), float(self.gamma))
+        return Shrinkage(self.beta_, PENALTIES[self.penalty].code, float(self.gamma))
 
     def _penalty(self) -> float:
-        penalty = as_penalty(self.penalty)
+        penalty = PENALTIES[self.penalty]
         if penalty.vanishes:
             return 0.0
         return float(self.gamma) * sum(

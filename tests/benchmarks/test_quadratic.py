@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
+from benchmarks.lab.planted import planted_interactions, recovery
 from benchmarks.lab.quadratic import SparseLowRankQuadratic
 from recsys import InputError
-from recsys.fm import planted_interactions, recovery
 
 
 def test_the_quadratic_model_passes_scikit_learns_checks():

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
+from benchmarks.lab.planted import recovery
 from recsys import InputError
 from recsys.datasets import load_dataset
 from recsys.fm import (
@@ -17,8 +18,6 @@ from recsys.fm import (
     FactorizationMachineRegressor,
     PairEncoder,
     PolynomialNetworkRegressor,
-    planted_interactions,
-    recovery,
 )
 from recsys.fm.penalties import L1, TI, prox_sizes
 from recsys.fm.solvers import solver_names
@@ -220,16 +219,6 @@ def test_a_fit_cut_short_warns_and_one_of_so_many_epochs_does_not():
         FactorizationMachineRegressor(max_iter=10_000, tol=1e-3).fit(X, y)
 
 
-def test_sparsify_warns_once_and_of_the_fit_it_keeps():
-    data = planted_interactions(300, 2, 3, 4, seed=0)
-    model = FactorizationMachineRegressor(penalty="ti", max_iter=30, tol=1e-14, init_scale=0.1)
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        model.sparsify(data.X, data.y, 6, 5, 8)
-    assert len(model.sparsified_.trail) > 1
-    assert [warning.category for warning in said] == [ConvergenceWarning]
-
-
 @CUT_SHORT
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
 def test_the_tolerance_has_no_scale_of_its_own(scale):
@@ -332,10 +321,6 @@ def test_a_table_as_wide_as_long_is_not_taken_for_weights():
     P = np.array([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
     assert recovery(W, P) == (0.0, 1.0, True)
     assert recovery(W, W + W.T) == (0.0, 1.0, True)  # symmetric: weights
-    assert recovery(W, W + W.T, weights=False).success is False
-    assert recovery(W, W, weights=True) == (0.0, 1.0, True)
-    with pytest.raises(InputError, match="shape"):
-        recovery(W, P[:, :2], weights=True)
 
 
 @CUT_SHORT

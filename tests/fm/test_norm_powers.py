@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from recsys import InputError
 from recsys.fm import AllSubsetsRegressor, FactorizationMachineRegressor
 from recsys.fm import penalties as chain
-from recsys.fm.penalties import as_penalty
+from recsys.fm.penalties import PENALTIES
 from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, PRODUCT, Form
 from recsys.optim.prox import prox_power_l1, prox_power_l21, prox_squared_l1, prox_squared_l21
 from tests.fm.test_fm import task
@@ -66,7 +66,7 @@ def test_the_steps_of_a_column_may_differ(values, order, seed):
     steps = np.random.default_rng(seed).choice([0.0, 1e-9, 0.3, 1.0, 40.0], len(values))
     for name in ("l1-power", "l21-power"):
         sizes = np.array(values)
-        chain.prox_sizes(chain.code_of(as_penalty(name)), ANOVA, order, sizes, 0.5 * steps)
+        chain.prox_sizes(PENALTIES[name].code, ANOVA, order, sizes, 0.5 * steps)
         factorial = np.prod(np.arange(1.0, order))
         expected = reference.power_l1(values, 0.5 * steps / factorial, order)
         np.testing.assert_allclose(sizes, expected, rtol=0, atol=1e-13)
@@ -107,7 +107,7 @@ def test_the_operators_refuse_what_they_cannot_take():
 def test_the_operator_of_ti_above_order_2_is_the_minimum_where_there_is_one(values, strength, order):
     """Σ|p| ≤ 12 and strengths to 0.1 are not always convex: the best of three searches is not below."""
     sizes = np.array(values)
-    P = as_penalty("ti").prox(sizes[:, None], strength, Form(ANOVA, order, 1))[:, 0]
+    P = PENALTIES["ti"].prox(sizes[:, None], strength, Form(ANOVA, order, 1))[:, 0]
     mine = reference.anova_objective(P, sizes, strength, order, 1.0)
     x, best = reference.anova_l1(sizes, strength, order)
     if strength * sizes.sum() ** (order - 2) < 0.5:  # convex: one minimum
@@ -135,7 +135,7 @@ def test_the_operator_of_ti_above_order_2_is_the_minimum_where_there_is_one(valu
 @pytest.mark.parametrize("name", ["ti", "cs", "l1-power", "l21-power"])
 @pytest.mark.parametrize("strength", [0.02, 0.2])
 def test_prox_is_the_minimum_in_any_form(name, form, strength):
-    penalty, Q = as_penalty(name), 0.5 * np.random.default_rng(0).normal(size=(6, 3))
+    penalty, Q = PENALTIES[name], 0.5 * np.random.default_rng(0).normal(size=(6, 3))
     P = penalty.prox(Q.copy(), strength, form)
 
     def value(R):
@@ -154,9 +154,9 @@ def test_the_powers_bound_what_they_stand_for():
     for order in (2, 3, 4):
         form = Form(ANOVA, order, 1)
         for power, own in (("l1-power", "ti"), ("l21-power", "cs")):
-            assert as_penalty(power).value(form, P) >= as_penalty(own).value(form, P)
+            assert PENALTIES[power].value(form, P) >= PENALTIES[own].value(form, P)
     pairs = Form(ANOVA, 2, 1)
-    gap = as_penalty("l1-power").value(pairs, P) - as_penalty("ti").value(pairs, P)
+    gap = PENALTIES["l1-power"].value(pairs, P) - PENALTIES["ti"].value(pairs, P)
     assert gap == pytest.approx(0.5 * (P * P).sum())
 
 
@@ -167,16 +167,16 @@ def test_squares_of_norms_bound_the_weights_of_interactions_and_norms_do_not(bou
     for seed in range(20):
         P = np.random.default_rng(seed).normal(size=(6, 3))
         omega = sum(abs(P[i] @ P[j]) for i in range(6) for j in range(i))
-        assert as_penalty(bound).value(form, P) >= omega
+        assert PENALTIES[bound].value(form, P) >= omega
         for name in ("l1", "l21"):
-            norm = as_penalty(name).value(form, P)
+            norm = PENALTIES[name].value(form, P)
             for factor in (1e-3, 1.0, 1e3):  # whatever a norm is multiplied by, it is above and below
                 for scale, above in (
                     (0.5 * factor * norm / omega, True),
                     (2.0 * factor * norm / omega, False),
                 ):
-                    scaled = factor * as_penalty(name).value(form, scale * P)
-                    assert (scaled > as_penalty("omega").value(form, scale * P)) == above
+                    scaled = factor * PENALTIES[name].value(form, scale * P)
+                    assert (scaled > PENALTIES["omega"].value(form, scale * P)) == above
 
 
 HIGHER = [

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from recsys.fm import penalties as chain
-from recsys.fm.penalties import as_penalty, penalties
+from recsys.fm.penalties import PENALTIES
 from recsys.fm.solvers import SOLVERS, refusal, solver_names
 from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, POWER, PRODUCT, Form
 from recsys.multilinear.losses import LOSSES
 
 PAIRS = Form(ANOVA, 2, 1)
-NAMES = [penalty.name for penalty in penalties()]
+NAMES = list(PENALTIES)
 UNKNOWN = 99
 
 
@@ -23,10 +23,10 @@ def completed(penalty, P):
     return penalty.value(PAIRS, P) + (0.5 * (P * P).sum() if penalty.half_squares else 0.0)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if as_penalty(name).has_prox])
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "omega"])
 @pytest.mark.parametrize("strength", [0.05, 0.5])
 def test_prox_is_the_minimum(name, strength):
-    penalty, Q = as_penalty(name), table()
+    penalty, Q = PENALTIES[name], table()
     P = penalty.prox(Q.copy(), strength)
 
     def value(R):
@@ -39,7 +39,7 @@ def test_prox_is_the_minimum(name, strength):
 
 
 def test_the_approximate_prox_of_omega_lowers_what_it_approximates():
-    penalty, Q = as_penalty("omega"), table()
+    penalty, Q = PENALTIES["omega"], table()
     P = penalty.prox(Q.copy(), 0.1)
     value = 0.5 * ((P - Q) ** 2).sum() + 0.1 * penalty.value(PAIRS, P)
     assert value < 0.1 * penalty.value(PAIRS, Q)
@@ -58,8 +58,8 @@ FORMS = [
 @pytest.mark.parametrize("form", FORMS, ids=str)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_subgradient_is_the_gradient_where_there_is_one(name, form):
-    penalty, P = as_penalty(name), table()
-    if penalty.pairs_only and form != PAIRS:
+    penalty, P = PENALTIES[name], table()
+    if penalty.refuses(form):
         pytest.skip("of pairs alone")
     slope = penalty.subgradient(P, form)
     for j, s in np.ndindex(P.shape):
@@ -75,7 +75,7 @@ def test_the_subgradient_is_the_gradient_where_there_is_one(name, form):
 @pytest.mark.parametrize("seed", range(3))
 def test_the_slope_between_the_sides_is_a_subgradient_at_zeros(name, form, seed):
     """No direction from a table with zeros falls faster than it says; |p| there has any slope in ±1."""
-    penalty, P = as_penalty(name), table(seed)
+    penalty, P = PENALTIES[name], table(seed)
     P[1], P[2, 0], P[:, 2] = 0.0, 0.0, 0.0
     P[0] *= 1e6  # outweighs the rest, so that the others' polynomial is taken afresh
     slope = penalty.subgradient(P, form)
@@ -90,16 +90,14 @@ def test_the_slope_between_the_sides_is_a_subgradient_at_zeros(name, form, seed)
 
 
 @pytest.mark.parametrize("order", [2, 3])
-@pytest.mark.parametrize("name", [name for name in NAMES if as_penalty(name).prox_scalar])
+@pytest.mark.parametrize("name", ["l2", "l1", "ti"])
 def test_the_chains_scalar_prox_is_the_minimum_along_an_entry(name, order):
     """With the factor that the running totals give, in a form of any order."""
-    penalty, form, P = as_penalty(name), Form(ANOVA, order, 1), table()
+    penalty, form, P = PENALTIES[name], Form(ANOVA, order, 1), table()
     sizes = np.abs(P[:, 0])
-    totals = chain.totals_of(chain.code_of(penalty), ANOVA, sizes, order)
-    factor = chain.factor_without(
-        chain.code_of(penalty), ANOVA, totals, sizes, 2, np.empty(max(order, 2))
-    )
-    new = chain.prox_scalar(chain.code_of(penalty), P[2, 0], 0.1 * factor)
+    totals = chain.totals_of(penalty.code, ANOVA, sizes, order)
+    factor = chain.factor_without(penalty.code, ANOVA, totals, sizes, 2, np.empty(max(order, 2)))
+    new = chain.prox_scalar(penalty.code, P[2, 0], 0.1 * factor)
 
     def value(entry):
         Q = P.copy()
@@ -107,18 +105,16 @@ def test_the_chains_scalar_prox_is_the_minimum_along_an_entry(name, order):
         return 0.5 * (entry - P[2, 0]) ** 2 + 0.1 * penalty.value(form, Q)
 
     assert all(value(new) <= value(new + step) + 1e-12 for step in (-0.1, -1e-3, 1e-3, 0.1))
-    chain.replace_size(
-        chain.code_of(penalty), ANOVA, totals, sizes, 2, np.empty(max(order, 2)), abs(new)
-    )
+    chain.replace_size(penalty.code, ANOVA, totals, sizes, 2, np.empty(max(order, 2)), abs(new))
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if as_penalty(name).prox_row])
+@pytest.mark.parametrize("name", ["l2", "l21", "cs"])
 def test_the_chains_row_prox_is_the_minimum_along_a_row(name):
-    penalty, P = as_penalty(name), table()
+    penalty, P = PENALTIES[name], table()
     norms = np.linalg.norm(P, axis=1)
-    totals = chain.totals_of(chain.code_of(penalty), ANOVA, norms, 2)
-    factor = chain.factor_without(chain.code_of(penalty), ANOVA, totals, norms, 1, np.empty(2))
-    shrink = chain.prox_row(chain.code_of(penalty), norms[1], 0.2 * factor)
+    totals = chain.totals_of(penalty.code, ANOVA, norms, 2)
+    factor = chain.factor_without(penalty.code, ANOVA, totals, norms, 1, np.empty(2))
+    shrink = chain.prox_row(penalty.code, norms[1], 0.2 * factor)
 
     def value(row):
         Q = P.copy()
@@ -133,8 +129,7 @@ def test_the_chains_row_prox_is_the_minimum_along_a_row(name):
 
 
 def test_codes_are_unique_and_one_without_a_branch_is_noticed():
-    assert sorted(kind.code for kind in penalties()) == list(range(-1, 7))
-    assert chain.code_of(as_penalty("omega")) == -1
+    assert sorted(kind.code for kind in PENALTIES.values()) == list(range(8))
     assert np.isnan(chain.prox_scalar(UNKNOWN, 1.0, 0.1)) and np.isnan(chain.prox_row(UNKNOWN, 1.0, 0.1))
     sizes = np.ones(3)
     chain.prox_sizes(UNKNOWN, ANOVA, 2, sizes, np.ones(3))
@@ -155,9 +150,9 @@ def test_refusals_say_what_is_the_matter():
         ("cd", "ti", Form(ANOVA, 5, 1)): "",
     }
     for (solver, penalty, form), text in said.items():
-        assert refusal(solver, squared, as_penalty(penalty), [form]) == text
+        assert refusal(solver, squared, PENALTIES[penalty], [form]) == text
     assert (
-        refusal("cd", LOSSES.get("bpr"), as_penalty("l2"), [PAIRS]) == "loss 'bpr', which compares rows"
+        refusal("cd", LOSSES.get("bpr"), PENALTIES["l2"], [PAIRS]) == "loss 'bpr', which compares rows"
     )
     places = [SOLVERS.get(name).place for name in solver_names()]
     assert places == sorted(set(places))

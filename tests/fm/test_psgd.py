@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from recsys.fm import FactorizationMachineClassifier, FactorizationMachineRegressor
 from recsys.fm.objective import Model, Objective, Regularization
-from recsys.fm.penalties import as_penalty
+from recsys.fm.penalties import PENALTIES
 from recsys.fm.solvers import SOLVERS, Options
 from recsys.multilinear.forms import ANOVA, Form
 from recsys.multilinear.losses import LOSSES
@@ -24,12 +24,12 @@ def test_an_epoch_is_a_gradient_step_and_an_operator_a_batch(penalty, order):
     rng, d, k = np.random.default_rng(0), X.shape[1], 2
     model = Model.zeros([Form(ANOVA, order, 1)], d, k, True)
     model.z[:] = 0.5 * rng.normal(size=len(model.z))
-    by = Regularization(as_penalty(penalty), 0.03, 0.2, 0.05)
+    by = Regularization(PENALTIES[penalty], 0.03, 0.2, 0.05)
     start, rate, size = model.z.copy(), 0.02, 5  # 23 rows: five batches of 4 or 5
     fit = Objective(model, X, y, LOSSES.get("squared"), by, True, np.random.RandomState(4))
     SOLVERS.get("psgd")(fit, Options(rate, size, None)).epoch()
     z = start
-    plain = Regularization(as_penalty("l2"), 0.0, 0.0, 0.0)
+    plain = Regularization(PENALTIES["l2"], 0.0, 0.0, 0.0)
     for t, rows in enumerate(np.split(np.random.RandomState(4).permutation(23), [4, 9, 13, 18])):
         eta = rate / (1 + rate * 0.2 * t)
         batch = Objective(

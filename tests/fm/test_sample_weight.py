@@ -19,7 +19,7 @@ from recsys.fm import (
     PolynomialNetworkRegressor,
 )
 from recsys.fm.objective import Model, Objective, Regularization
-from recsys.fm.penalties import as_penalty
+from recsys.fm.penalties import PENALTIES
 from recsys.fm.solvers.descent import visiting_order
 from recsys.fm.solvers.stochastic import ALONE, batch_gradient
 from recsys.multilinear.arrays import Compressed
@@ -154,7 +154,7 @@ def test_the_objective_is_that_of_the_definition(seed, loss):
     weights = rng.random(12) * 10.0 ** rng.integers(-3, 4, 12)
     model = Model.zeros([Form(ANOVA, 2, 1), Form(ANOVA, 3, 1)], X.shape[1], 2, True)
     model.z[:] = 0.5 * rng.normal(size=len(model.z))
-    by = Regularization(as_penalty("l2"), 0.3, 0.2, 0.0)
+    by = Regularization(PENALTIES["l2"], 0.3, 0.2, 0.0)
     fit = Objective(
         model,
         sp.csr_matrix(X),
@@ -207,7 +207,7 @@ def test_gradients_are_those_of_finite_differences_and_of_batches(shape, loss):
     rng = np.random.default_rng(0)
     model = Model.zeros([shape], X.shape[1], 2, True)
     model.z[:] = 0.4 * rng.normal(size=len(model.z))
-    by = Regularization(as_penalty("l2"), 0.0, 0.0, 0.0)
+    by = Regularization(PENALTIES["l2"], 0.0, 0.0, 0.0)
     p = Objective(
         model,
         sp.csr_matrix(X),
@@ -263,7 +263,7 @@ def test_pairs_of_rows_are_drawn_by_their_weights():
     y = np.array([1.0, 1.0, -1.0, -1.0, -1.0])
     weights = np.array([3.0, 1.0, 1.0, 2.0, 5.0])
     model = Model.zeros([Form(ANOVA, 2, 1)], 2, 1, True)
-    by = Regularization(as_penalty("l2"), 0.0, 0.0, 0.0)
+    by = Regularization(PENALTIES["l2"], 0.0, 0.0, 0.0)
     X = sp.csr_matrix([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 0.0], [0.0, 0.0]])
     p = Objective(
         model,
@@ -286,7 +286,7 @@ def test_rare_columns_are_those_of_repeated_rows():
     """One row in a hundred is not rare, though its weight may come out a little below by rounding."""
     rng = np.random.default_rng(0)
     model = Model.zeros([Form(ANOVA, 2, 1)], 3, 1, True)
-    by = Regularization(as_penalty("l2"), 0.0, 0.0, 0.0)
+    by = Regularization(PENALTIES["l2"], 0.0, 0.0, 0.0)
     for rows in range(3, 12):
         weights = rng.integers(1, 9, rows)
         weights[-1] = 100 * weights[0] - weights[:-1].sum()

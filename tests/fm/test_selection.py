@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.lab.planted import planted_interactions
 from recsys import InputError, load_dataset
 from recsys.fm import (
     FactorizationMachineClassifier,
     FactorizationMachineRegressor,
     interactions,
     liked_pairs,
-    planted_interactions,
     regularization_path,
     table_rows,
 )

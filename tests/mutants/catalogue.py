@@ -387,24 +387,10 @@ MUTANTS = [
         ("tests/random_features/test_products.py", "-k", "all_subsets"),
     ),
     Mutant(
-        "a set of features counts where two of them have a component in common",
-        "fm/selection.py",
-        "later = np.repeat(kinds[i + 1 :], number[i + 1 :], axis=0) & kind",
-        "later = np.repeat(kinds[i + 1 :], number[i + 1 :], axis=0) | kind",
-        ("tests/fm/test_used.py", "-k", "in_common"),
-    ),
-    Mutant(
-        "the operator of TI forgets the half of its square",
+        "the operators of TI and CS forget the half of their squares",
         "fm/penalties.py",
-        "prox_squared_l1(P[:, s], 0.5 * strength)",
-        "prox_squared_l1(P[:, s], strength)",
-        PENALTIES,
-    ),
-    Mutant(
-        "the operator of CS forgets the half of its square",
-        "fm/penalties.py",
-        "prox_squared_l21(P, 0.5 * strength)",
-        "prox_squared_l21(P, strength)",
+        "columns /= 1.0 + strength",
+        "columns /= 1.0 + 2.0 * strength",
         PENALTIES,
     ),
     Mutant(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
 from recsys.fm.objective import Objective
-from recsys.fm.penalties import Penalty
+from recsys.fm.penalties import PENALTIES, Penalty
 from recsys.fm.solvers.weights import lambda_step, theta_step
 from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, FORM_NAMES, MIXED, POWER, PRODUCT, Form
 from recsys.multilinear.losses import Loss
@@ -44,24 +44,17 @@ class Solver:
 
     Attributes
     ----------
-    required : tuple of str
-        The abilities of `recsys.fm.penalties.Penalty` that it uses.
+    penalties : tuple of str
+        Those it serves.
     kinds : tuple of int
         The forms of terms it has steps for.
     pairwise : bool
         Whether it can compare rows, as losses over pairs do.
     monotone : bool
         Whether no epoch raises the objective.
-    Rank among the solvers in messages: the most general first.
-
-    Examples
-    --------
-    >>> from recsys.fm.solvers import SOLVERS
-    >>> SOLVERS.get("block").required
-    ('prox_row',)
     """
 
-    required: ClassVar[tuple[str, ...]]
+    penalties: ClassVar[tuple[str, ...]] = tuple(PENALTIES)
     kinds: ClassVar[tuple[int, ...]] = (ANOVA, ALL_SUBSETS, PRODUCT, MIXED, POWER)
     pairwise: ClassVar[bool] = False
     monotone: ClassVar[bool] = True
@@ -90,6 +83,7 @@ class Solver:
         return False
 
 
+WITH_PROX = tuple(name for name in PENALTIES if name != "omega")
 SOLVERS: Registry[type[Solver]] = Registry("solver", "recsys.fm.solvers")
 
 
@@ -103,12 +97,11 @@ def refusal(solver: str, loss: Loss, penalty: Penalty, forms: list[Form]) -> str
     able = SOLVERS.get(solver)
     if loss.pairwise and not able.pairwise:
         return f"loss {loss.name!r}, which compares rows"
-    if not penalty.offers(able.required):
+    if penalty.name not in able.penalties:
         return f"penalty {penalty.name!r}"
     for form in forms:
         if form.kind not in able.kinds:
             return FORM_NAMES[form.kind]
-        limit = penalty.limit(form)
-        if limit:
-            return limit
+        if penalty.refuses(form):
+            return f"penalty {penalty.name!r} beyond pairs of features"
     return ""

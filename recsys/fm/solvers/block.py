@@ -33,7 +33,7 @@ __all__ = ["BlockDescent"]
 class BlockDescent(Descent):
     """A feature's whole row at a time: the bound's exact minimum, or a proximal step on the row."""
 
-    required = ("prox_row",)
+    penalties = ("l2", "l21", "cs")
     kinds = (ANOVA, ALL_SUBSETS)
     place = 2
 

@@ -29,7 +29,7 @@ __all__ = ["CoordinateDescent"]
 class CoordinateDescent(Descent):
     """One parameter at a time: the minimum of the quadratic bound, then the penalty's threshold."""
 
-    required = ("prox_scalar",)
+    penalties = ("l2", "l1", "ti")
     kinds = (ANOVA, ALL_SUBSETS, PRODUCT, MIXED)
     place = 1
 

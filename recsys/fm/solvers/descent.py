@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.fm.objective import Objective
-from recsys.fm.penalties import code_of
 from recsys.fm.solvers.base import Options, Solver
 from recsys.multilinear.arrays import Compressed, Target
 from recsys.multilinear.linear import bias_step, linear_epoch
@@ -46,7 +45,7 @@ class Descent(Solver):
         super().__init__(objective, options)
         self.done = 0
         by = objective.regularization
-        self.shrinkage = Shrinkage(by.beta, code_of(by.penalty), by.gamma)
+        self.shrinkage = Shrinkage(by.beta, by.penalty.code, by.gamma)
         self._prepare()
 
     def _prepare(self) -> None:

@@ -19,7 +19,7 @@ BURST = 10  # iterations between two steps on the weights of orders or component
 class Lbfgs(Solver):
     """Limited-memory BFGS, where no penalty but the squared norms is asked for."""
 
-    required = ("vanishes",)
+    penalties = ("l2",)
     place = 9
 
     def run(self, ended: Callable[[float], bool], max_iter: int) -> None:

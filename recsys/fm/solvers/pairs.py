@@ -48,7 +48,7 @@ MOST_ENTRIES = 32_000_000  # of all objects' quadratics; a block has fewer compo
 class PairDescent(Descent):
     """Coordinate descent on rows of two parts that repeat, such as users and items."""
 
-    required = ("prox_scalar",)
+    penalties = ("l2", "l1", "ti")
     kinds = (ANOVA,)
     place = 3
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.fm.objective import Objective
-from recsys.fm.solvers.base import SOLVERS, Options, Solver
+from recsys.fm.solvers.base import SOLVERS, WITH_PROX, Options, Solver
 
 __all__ = ["SMALLEST", "Fista", "NonMonotone", "Proximal"]
 
@@ -65,7 +65,7 @@ class Proximal(Solver):
 class Fista(Proximal):
     """Accelerated proximal gradient; the momentum starts afresh when the objective rose."""
 
-    required = ("has_prox",)
+    penalties = WITH_PROX
     place = 6
 
     def epoch(self) -> float:
@@ -88,7 +88,6 @@ class Fista(Proximal):
 class NonMonotone(Proximal):
     """Accelerated proximal gradient that lets the objective rise below a running mean of it (nmAPGD)."""
 
-    required = ()
     monotone = False
     place = 7
 

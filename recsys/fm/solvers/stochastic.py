@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from recsys._jit import jit
 from recsys.fm.objective import Objective
-from recsys.fm.penalties import acts_on_rows, code_of, prox_sizes, vanishes
-from recsys.fm.solvers.base import SOLVERS, Options, Solver
+from recsys.fm.penalties import L2, acts_on_rows, prox_sizes
+from recsys.fm.solvers.base import SOLVERS, WITH_PROX, Options, Solver
 from recsys.multilinear.arrays import Compressed
 from recsys.multilinear.forms import ANOVA, MIXED
 from recsys.multilinear.losses import loss_slope
@@ -71,7 +71,7 @@ class Stochastic(Solver):
             by.alpha,
             by.beta,
             by.gamma,
-            code_of(by.penalty),
+            by.penalty.code,
             self.options.batch_size,
             float(self.rate),
             objective.intercept,
@@ -89,7 +89,7 @@ class Stochastic(Solver):
 class AdaGrad(Stochastic):
     """Stochastic steps over the root of each parameter's summed squared gradients."""
 
-    required = ("vanishes",)
+    penalties = ("l2",)
     place = 12
 
     def __init__(self, objective: Objective, options: Options) -> None:
@@ -118,7 +118,7 @@ class ProximalStochastic(Stochastic):
     The batches of an epoch are of one size, up to one row, and at most `batch_size`.
     """
 
-    required = ("prox_sizes",)
+    penalties = WITH_PROX
     place = 13
 
     def __init__(self, objective: Objective, options: Options) -> None:
@@ -237,7 +237,7 @@ def psgd_epoch(z, done, layout, rows, target, first, second, steps):
             z[at] = (old - eta * gradient[at]) / (1.0 + eta * shrink)  # implicitly: stable at any step
             moved += abs(z[at] - old)
             gradient[at] = 0.0
-        if not vanishes(steps.penalty):
+        if steps.penalty != L2:
             moved += proximal_step(z, layout, steps.penalty, eta * steps.gamma)
     return moved
 

@@ -17,7 +17,6 @@ AGAIN = 1e-6  # the step with which a search that gave up starts anew
 class SubGradient(Proximal):
     """Sub-gradient steps on the objective whole, found by backtracking."""
 
-    required = ()
     monotone = False
     place = 10
 
