@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from recsys import InputError
 from recsys.fm import AllSubsetsRegressor, FactorizationMachineRegressor
 from recsys.fm.objective import Model, Objective, Regularization
-from recsys.fm.penalties import NoPenalty
+from recsys.fm.penalties import PENALTIES
 from recsys.fm.solvers.weights import component_values, lambda_step
 from recsys.multilinear.forms import ALL_SUBSETS, MIXED, Form
 from recsys.multilinear.losses import LOSSES

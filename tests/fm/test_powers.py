@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from recsys.fm import PolynomialNetworkRegressor
 from recsys.fm.objective import Model, Objective, Regularization
-from recsys.fm.penalties import NoPenalty
+from recsys.fm.penalties import PENALTIES
 from recsys.multilinear.forms import POWER, Form
 from recsys.multilinear.losses import LOSSES
 from tests.reference import fm as reference
