@@ -25,7 +25,7 @@ def objective_of(seed, kind, loss, beta=1e-3):
     y = rng.standard_normal(80)
     if loss != "squared":
         y = np.where(y > 0, 1.0, -1.0)
-    by = Regularization(NoPenalty, 1e-3, beta, 0.0)
+    by = Regularization(PENALTIES["l2"], 1e-3, beta, 0.0)
     return Objective(model, X, y, LOSSES.get(loss), by, True, rng, learns_weights=True)
 
 

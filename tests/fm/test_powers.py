@@ -22,7 +22,7 @@ def task(seed=0, n=40, d=5, kept=0.6):
     return X, (1.0 + X[:, 0] - X[:, 1]) ** 2 - X[:, 2] * X[:, 3] + 0.05 * rng.normal(size=n)
 
 
-def objective_of(seed, degree, loss="squared", penalty=NoPenalty, gamma=0.0, beta=0.1, scale=0.7):
+def objective_of(seed, degree, loss="squared", penalty=PENALTIES["l2"], gamma=0.0, beta=0.1, scale=0.7):
     rng = np.random.RandomState(seed)
     X = sp.random_array((12, 5), density=0.6, random_state=rng, data_sampler=rng.standard_normal)
     X = sp.csr_matrix(sp.hstack([X, np.ones((12, 1))]))
