@@ -25,8 +25,9 @@ class KernelMachine(TwoClassMixin, BaseEstimator):
     Parameters
     ----------
     kernel : "precomputed", str, Kernel, Expression or callable
-        A name of `recsys.kernels.list_kernels()`; these binarise their input at > 0. A
-        callable takes two matrices of real rows.
+        A name of `recsys.kernels.list_kernels()`. Every kernel of this library, `linear` and `rbf`
+        too, reads a number above 0 as 1 and any other as 0; a function of two matrices takes the
+        numbers as they are.
     kernel_params : dict, optional
         For a kernel given by name.
     normalize : bool
@@ -116,13 +117,7 @@ class KOMD(KernelMachine):
     tol: float = 1e-8
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> KOMD:
-        """Fit on vectors, or on a square Gram matrix if the kernel is precomputed.
-
-        Raises
-        ------
-        InputError
-            If a parameter is out of range, or y does not hold two classes.
-        """
+        """Fit on vectors, or on a square Gram matrix if the kernel is precomputed."""
         lam = check_real("regularization", self.regularization, 0.0, 1.0)
         check_real("tol", self.tol, 0.0, open_low=True)
         X, y = checked_rows(self, X, y, dtype="numeric", accept_sparse="csr")

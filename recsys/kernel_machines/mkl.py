@@ -39,7 +39,8 @@ class _Combination(TwoClassMixin, BaseEstimator):
     Parameters
     ----------
     kernels : list of kernels, "precomputed", or None
-        Names, Kernels, Expressions or callables; mC of every degree when not given.
+        Names, Kernels, Expressions or callables; mC of every degree when not given. All but callables
+        read a number above 0 as 1 and any other as 0.
     normalize : bool
         Scale each to unit diagonal.
     identity : bool
@@ -66,11 +67,6 @@ class _Combination(TwoClassMixin, BaseEstimator):
         X : (rows, features), or (kernels, rows, rows) if kernels is "precomputed"
         y : (rows,)
             Two classes.
-
-        Raises
-        ------
-        InputError
-            If a parameter is out of range, or y does not hold two classes.
         """
         self._check_parameters()
         rows, makers = self._training_grams(X, y)

@@ -59,11 +59,6 @@ def radius_margin_ratio(K: ArrayLike, y: ArrayLike, identity: float = 0.0) -> fl
     float
         Infinite if K does not separate the classes.
 
-    Raises
-    ------
-    InputError
-        If shapes disagree, or there are not two classes.
-
     Notes
     -----
     Source: Polato's thesis, 8.4 and 9.3.2; ρ is the distance of the hulls, as in `margin`.
@@ -119,11 +114,6 @@ def select_by_ratio(
     normalize : bool
     identity : float in 0…1
         As in `radius_margin_ratio`.
-
-    Raises
-    ------
-    InputError
-        If there is no kernel, or one is unknown.
 
     Notes
     -----

@@ -8,7 +8,6 @@ from recsys.random_features.kernel_maps import (
     SparseRandomKernelMap,
     SubsampledRandomKernelMap,
     TensorSketch,
-    scaled_feature_copies,
 )
 from recsys.random_features.maclaurin import DotProductMap
 
@@ -22,5 +21,4 @@ __all__ = [
     "SparseRandomKernelMap",
     "SubsampledRandomKernelMap",
     "TensorSketch",
-    "scaled_feature_copies",
 ]

@@ -12,6 +12,8 @@ from recsys._jit import in_threads, jit
 from recsys.utils.threads import threads_for
 
 DISTRIBUTIONS = ("rademacher", "gaussian", "uniform", "laplace")
+DENSE = 8  # a row is dense with one feature in so many: its walk costs more than products of matrices
+BATCH = 1 << 19  # entries of dense rows that are held at once
 
 
 def draw(rng: np.random.Generator, distribution: str, shape: tuple[int, ...]) -> NDArray[Any]:
@@ -42,6 +44,36 @@ def draw_sparse(
     columns = np.repeat(np.arange(components), counts)
     values = draw(rng, "rademacher", (len(rows),)) / np.sqrt(1.0 - sparsity)
     return sp.csr_matrix((values, (rows, columns)), (features, components))
+
+
+def sign_map(
+    X: sp.csr_matrix, signs: NDArray[np.float64], degree: int, scale: float = 1.0
+) -> NDArray[np.float64]:
+    """Return scale·A^degree with bases of −1 and 1, by products of matrices for dense rows.
+
+    Newton's identities cancel where one entry outweighs the rest of its row: such rows are walked.
+    """
+    out = np.empty((X.shape[0], signs.shape[1]))
+    sizes = abs(X)
+    largest, total = sizes.max(axis=1).toarray().ravel(), np.asarray(sizes.sum(axis=1)).ravel()
+    even = (np.diff(X.indptr) * DENSE > X.shape[1]) & (4 * degree * largest <= total)
+    even &= degree <= 3
+    dense, rest = np.flatnonzero(even), np.flatnonzero(~even)
+    step = max(1, BATCH // max(signs.shape))
+    for start in range(0, len(dense), step):
+        some = dense[start : start + step]
+        x = X[some].toarray()
+        first = x @ signs
+        squares = (x**2).sum(axis=1)[:, None]  # the power sum of order 2 has no signs
+        if degree == 1:
+            out[some] = scale * first
+        elif degree == 2:
+            out[some] = 0.5 * scale * (first**2 - squares)
+        else:
+            out[some] = scale / 6.0 * (first**3 - 3.0 * first * squares + 2.0 * (x**3 @ signs))
+    if len(rest):
+        out[rest] = dense_map(X[rest], signs, degree, scale)
+    return out
 
 
 def dense_map(

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from recsys.errors import InputError
 from recsys.random_features._bases import DISTRIBUTIONS, draw
 from recsys.random_features.kernel_maps import _Map
+from recsys.utils.features import real_array
 from recsys.utils.memory import check_fits
 from recsys.utils.validation import check_choice, check_integer, check_real
 
@@ -85,7 +86,7 @@ class ItemsetMap(_Map):
         if size == 0:
             raise InputError("itemsets must list at least one")
         if self.weights is not None:
-            _weights(self.weights, size, "ItemsetMap")
+            _numbers(self.weights, size, "weights")
         if self.groups is not None and np.shape(self.groups) != (size,):
             raise InputError(f"groups must be one for each of {size} itemsets")
         check_real("sparsity", self.sparsity, 0.0, 1.0, open_high=True)
@@ -148,12 +149,6 @@ class CountableItemsetMap(_Map):
     parts_ : (n_components,) int64
     bases_ : dict of int to (itemsets of the part, its components) float64
 
-    Raises
-    ------
-    InputError
-        In `fit`, if a part is no (itemsets, weights), names a feature that does not exist, its weights
-        do not fit, or the bases do not fit in memory.
-
     Notes
     -----
     Source: Atarashi's thesis, 4.6.2 and Algorithm 11. Its αₙ are in the weights of the parts: those of a
@@ -199,7 +194,7 @@ class CountableItemsetMap(_Map):
             self._check_bases(int(start[-1]) + len(counts), components / D)
             bases = _bases(counts, start, components, self.distribution, rng)
             if part[1] is not None:
-                bases *= np.sqrt(_weights(part[1], len(counts), f"part {n}"))[:, None]
+                bases *= np.sqrt(_numbers(part[1], len(counts), f"the weights of part {n}"))[:, None]
             self.itemsets_[n] = itemsets
             self.bases_[n] = bases * np.sqrt(r**n / (1.0 - 1.0 / r) / self.n_components)
 
@@ -232,23 +227,17 @@ def _itemsets(given: Any, name: str) -> list[tuple[int, ...]]:
         ) from None
 
 
-def _weights(given: Any, size: int, name: str) -> NDArray[np.float64]:
-    try:
-        w = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        w = np.full(size, np.nan)
-    if w.shape != (size,) or not np.isfinite(w).all() or (w < 0).any():
-        raise InputError(f"{name} needs {size} weights, finite and none below 0")
-    return w
+def _numbers(given: Any, size: int, name: str) -> NDArray[np.float64]:
+    out = real_array(name, given, finite=True)
+    if out.shape != (size,) or (out < 0).any():
+        raise InputError(f"{name} must be {size} numbers, none below 0")
+    return out
 
 
 def _probabilities(given: Any, groups: int) -> NDArray[np.float64]:
-    try:
-        p = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        p = np.zeros(0)
-    if p.shape != (groups,) or not (p > 0).all() or not np.isclose(p.sum(), 1.0):
-        raise InputError(f"probabilities must be above 0 and sum to 1, one for each of {groups} groups")
+    p = _numbers(given, groups, "probabilities")
+    if not (p > 0).all() or not np.isclose(p.sum(), 1.0):
+        raise InputError("probabilities must be above 0 and sum to 1")
     return p / p.sum()
 
 

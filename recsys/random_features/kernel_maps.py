@@ -21,8 +21,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from recsys.errors import InputError
 from recsys.multilinear import newton_identities
-from recsys.random_features._bases import DISTRIBUTIONS, draw, draw_sparse, sparse_map
-from recsys.random_features._products import kernel_map
+from recsys.random_features._bases import (
+    DISTRIBUTIONS,
+    dense_map,
+    draw,
+    draw_sparse,
+    sign_map,
+    sparse_map,
+)
 from recsys.utils.features import checked_rows
 from recsys.utils.memory import check_fits
 from recsys.utils.validation import check_choice, check_integer, check_real
@@ -44,13 +50,7 @@ class _Map(TransformerMixin, BaseEstimator):
     random_state: Any
 
     def fit(self, X: ArrayLike, y: Any = None) -> Any:
-        """Draw the bases for as many features as X has.
-
-        Raises
-        ------
-        InputError
-            If a parameter is out of range.
-        """
+        """Draw the bases for as many features as X has."""
         self._check_parameters()
         checked: Any = checked_rows(self, X, accept_sparse="csr", dtype=np.float64)
         self._draw(checked.shape[1], np.random.default_rng(self.random_state))
@@ -116,9 +116,7 @@ class RandomKernelMap(_Map):
     sampling : "dense", "sparse", "subsampled", "circulant" or "sketch"
         How the vectors are drawn.
 
-        - "dense": every entry. Of dense rows, products of matrices give the kernel, except where they
-          would be less accurate: where a few entries outweigh the rest, and for all subsets where the
-          bases are no signs or the entries are large.
+        - "dense": every entry.
         - "sparse" (not for all subsets): an entry is 0 with probability `sparsity`, else ±1/√(1 − p).
           Sparse rows give sparse features. A feature of all subsets has the empty set and is never 0, so
           that sparse vectors would save nothing.
@@ -142,12 +140,6 @@ class RandomKernelMap(_Map):
         Of the dense polynomial (degree, features, n_components); of the sparse and subsampled one a list
         of `degree` CSR matrices. A circulant map has `omega_` and `sign_`, (blocks, features) float64,
         instead, and a sketch has none.
-
-    Raises
-    ------
-    InputError
-        In `fit`, if a parameter is out of range, the kernel has no such sampling, or the bases do not
-        fit in memory.
 
     Notes
     -----
@@ -288,8 +280,11 @@ class RandomKernelMap(_Map):
         if self.sampling == "circulant":
             return self._circulant(rows)
         if not self._polynomial:
-            order = 0 if self.kernel == "all-subsets" else self.degree
-            return kernel_map(rows, self.bases_, order, 1.0 / np.sqrt(self.n_components))
+            subsets = self.kernel == "all-subsets"
+            signs = self.distribution == "rademacher" and not subsets
+            order = 0 if subsets else self.degree
+            features = sign_map if signs else dense_map
+            return features(rows, self.bases_, order, 1.0 / np.sqrt(self.n_components))
         out = np.tile(self.scales_ / np.sqrt(self.n_components), (rows.shape[0], 1))
         for t, bases in enumerate(self.bases_):
             out *= np.where(self.orders_ > t, rows @ bases, 1.0)
@@ -372,46 +367,6 @@ def TensorSketch(
     return RandomKernelMap(
         "polynomial", degree, n_components, sampling="sketch", coef=coef, random_state=random_state
     )
-
-
-def scaled_feature_copies(X: ArrayLike, copies: int) -> Any:
-    """Repeat every feature, scaled so that itemset kernels of the result come near those of multisets.
-
-    With c copies of each x_j/√c the ANOVA kernel of order m weighs the multiset that has x_j m_j times
-    by Π_j C(c, m_j)/c^m_j. That tends to Π_j 1/m_j!, the weights of ⟨x, y⟩^m/m!, as c grows, and is
-    below them for every finite c (none at all where some m_j > c): a kernel of its own, and a biased
-    estimate of the polynomial one. For multisets with weights of choice, exactly, use `ItemsetMap`.
-
-    Parameters
-    ----------
-    X : (rows, features) array or sparse matrix
-    copies : int ≥ 1
-
-    Returns
-    -------
-    (rows, features · copies), dense or CSR as X
-
-    Raises
-    ------
-    InputError
-        If copies is not an integer of 1 or more.
-
-    Notes
-    -----
-    Redundant feature augmentation (Atarashi's thesis, Algorithm 7) is another procedure: it repeats a
-    feature unscaled, as often as its multisets have it, and lists itemsets with their weights. That is
-    what `ItemsetMap` does with itemsets that name a feature several times.
-
-    Examples
-    --------
-    >>> from recsys.random_features import scaled_feature_copies
-    >>> scaled_feature_copies([[1.0, 2.0]], 4)
-    array([[0.5, 1. , 0.5, 1. , 0.5, 1. , 0.5, 1. ]])
-    """
-    check_integer("copies", copies, 1)
-    if sp.issparse(X):
-        return sp.csr_matrix(sp.hstack([X] * copies, format="csr") / np.sqrt(copies))
-    return np.tile(np.atleast_2d(np.asarray(X, dtype=np.float64)), (1, copies)) / np.sqrt(copies)
 
 
 def _log_choose(n: int, k: int) -> float:

@@ -55,13 +55,6 @@ class DotProductMap(_Map):
     bases_ : list of (features, components of an order above t) float64
         The t-th vector of each component that has one.
 
-    Raises
-    ------
-    InputError
-        In `fit`, if a coefficient is no number, negative or not finite, all are 0 (of a function: all
-        of the orders that are drawn), an order is too rare for float64 to hold its probability, or the
-        bases do not fit in memory.
-
     Notes
     -----
     Source: Kar and Karnick 2012; Atarashi's thesis, 4.6.3, where it is the subsampled map (Algorithm 11)

@@ -20,7 +20,6 @@ from recsys.random_features import (
     SubsampledRandomKernelMap,
     TensorSketch,
     kernel_maps,
-    scaled_feature_copies,
 )
 from tests.reference.fm import anova
 
@@ -292,33 +291,6 @@ def test_the_number_of_threads_changes_no_bit(model, monkeypatch):
         Z = model.fit(X).transform(X)
         found.append(Z.toarray() if sp.issparse(Z) else Z)
     np.testing.assert_array_equal(*found)
-
-
-@pytest.mark.parametrize(("copies", "m"), [(1, 2), (2, 3), (3, 3), (3, 4)])
-def test_augmentation_weighs_multisets_as_it_says(copies, m):
-    """Π_j C(c, m_j)/c^m_j, which is below the 1/m_j! of ⟨x, y⟩^m/m!: biased, and not Algorithm 7."""
-    from collections import Counter
-    from itertools import combinations_with_replacement
-    from math import comb, factorial
-
-    X = pair(d=4)
-    wide = scaled_feature_copies(X, copies)
-    expected = 0.0
-    for multiset in combinations_with_replacement(range(4), m):
-        times = Counter(multiset).values()
-        weight = np.prod([comb(copies, t) / copies**t for t in times])
-        expected += weight * np.prod([X[0, j] * X[1, j] for j in multiset])
-    found = anova(wide[0], wide[1], m)
-    assert found == pytest.approx(expected)
-    assert found < (X[0] @ X[1]) ** m / factorial(m)
-
-
-def test_augmentation_tends_to_the_polynomial_kernel():
-    X = pair()
-    wide = scaled_feature_copies(X, 200)
-    e1, p2 = wide[0] @ wide[1], (wide[0] ** 2) @ (wide[1] ** 2)
-    assert (e1**2 - p2) / 2 == pytest.approx((X[0] @ X[1]) ** 2 / 2, rel=0.02)
-    assert scaled_feature_copies(sp.csr_matrix(X), 3).shape == (2, 18)
 
 
 @pytest.mark.parametrize(
