@@ -104,33 +104,12 @@ UNITS = ((1e17, 1e9, "nanoseconds"), (1e14, 1e6, "microseconds"), (1e11, 1e3, "m
 DAYS_FIRST = ("%d/%m/%Y", "%d/%m/%y", "%d-%m-%Y", "%d-%m-%y")
 MONTHS_FIRST = ("%m/%d/%Y", "%m/%d/%y", "%m-%d-%Y", "%m-%d-%y")
 OTHER_DATES = (
-    "%d.%m.%Y",
-    "%d.%m.%y",
-    "%d. %m. %Y",
-    "%d.%m.%Y.",
-    "%Y. %m. %d.",
-    "%Y/%m/%d",
-    "%Y.%m.%d",
-    "%d %b %Y",
-    "%d %B %Y",
-    "%b %d, %Y",
-    "%B %d, %Y",
-    "%m %d, %Y",
-    "%d-%b-%Y",
-    "%d-%b-%y",
-)
+    "%d.%m.%Y|%d.%m.%y|%d. %m. %Y|%d.%m.%Y.|%Y. %m. %d.|%Y/%m/%d|%Y.%m.%d|%d %b %Y|%d %B %Y|%b %d, %Y|"
+    "%B %d, %Y|%m %d, %Y|%d-%b-%Y|%d-%b-%y"
+).split("|")
 CLOCKS = (
-    "",
-    " %H:%M",
-    " %H:%M:%S",
-    " %H:%M:%S.%f",
-    " %I:%M %p",
-    " %I:%M:%S %p",
-    ", %H:%M",
-    ", %H:%M:%S",
-    " %H.%M",
-    " %H.%M.%S",
-)
+    "| %H:%M| %H:%M:%S| %H:%M:%S.%f| %I:%M %p| %I:%M:%S %p|, %H:%M|, %H:%M:%S| %H.%M| %H.%M.%S"
+).split("|")
 WITH_ZONE = ("%a %b %d %H:%M:%S %z %Y", "%a, %d %b %Y %H:%M:%S %z")
 
 
@@ -256,7 +235,7 @@ def is_number(text: str) -> bool:
 class Cells:
     """A column of ids or numbers, a row each."""
 
-    codes: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))  # −1: no id
+    codes: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))  # −1: no id
     ids: NDArray[np.object_] = field(default_factory=lambda: np.zeros(0, object))  # by first appearance
     values: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     missing: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
@@ -268,78 +247,75 @@ class Cells:
     read_as: str = ""  # the first point in time
 
 
-def _coded(column: Any) -> tuple[NDArray[np.int64], list[Any]]:
+def _kind(column: Any) -> Any:
+    import pyarrow as pa
+
+    return column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+
+
+def is_text(kind: Any) -> bool:
+    """Return whether a type of arrow is one of text."""
+    import pyarrow as pa
+
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+
+
+def _coded(column: Any) -> tuple[NDArray[np.int32], list[Any]]:
     """Return a code for each cell, −1 where it is null, and the different cells."""
     import pyarrow as pa
 
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType):
-        codes, values = pd.factorize(
-            np.array([None if c is None else str(c) for c in column.to_pylist()], object)
-        )
-        return codes.astype(np.int64), list(values)
-    if not pa.types.is_dictionary(kind):
-        if pa.types.is_null(kind):
-            return np.full(len(column), -1), []
-        if not pa.types.is_primitive(kind) and not pa.types.is_decimal(kind):
+        column = pa.chunked_array([[None if c is None else str(c) for c in column.to_pylist()]])
+    elif not pa.types.is_primitive(_kind(column)) and not pa.types.is_decimal(_kind(column)):
+        if not pa.types.is_dictionary(kind):
             column = column.cast(pa.large_string())
+    if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     if column.num_chunks == 0:
-        return np.zeros(0, np.int64), []
+        return np.zeros(0, np.int32), []
     whole = column.unify_dictionaries().combine_chunks()
     if isinstance(whole, pa.ChunkedArray):
         whole = whole.chunk(0)
-    indices = whole.indices
-    codes = indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-    values = whole.dictionary.to_pylist()
-    return codes, values
+    codes = whole.indices.cast(pa.int32()).fill_null(-1).to_numpy(zero_copy_only=False)
+    return codes, whole.dictionary.to_pylist()
 
 
 def ids_of(where: str, name: str, column: Any, as_text: bool = False) -> Cells:
     """Return a column as ids: text, or integers of a table in memory; those of a file are text."""
     import pyarrow as pa
 
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    kind, such = _kind(column), "ids must be text or integers"
     try:
         codes, values = _coded(column)
     except (pa.ArrowException, UnicodeDecodeError):
         raise InputError(f"{where}: {name[:60]} must be text or integers, one a row") from None
+    known = [value for value in values if value is not None and value == value]
     if pa.types.is_boolean(kind):
-        raise InputError(f"{where}: {name[:60]} holds truth values; ids must be text or integers")
-    if pa.types.is_floating(kind):
-        known = [value for value in values if value is not None and value == value]
+        raise InputError(f"{where}: {name[:60]} holds truth values; {such}")
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        if any(abs(value) == np.inf or value != int(value) for value in known):
+            raise InputError(f"{where}: {name[:60]} holds fractions; {such}")
         most = 2.0 ** (24 if pa.types.is_float32(kind) else 53)
-        if any(not float(value).is_integer() for value in known):
-            raise InputError(f"{where}: {name[:60]} holds fractions; ids must be text or integers")
-        if any(abs(value) >= most for value in known):
+        if pa.types.is_floating(kind) and any(abs(value) >= most for value in known):
             raise InputError(
                 f"{where}: {name[:60]} holds rounded ids such as {max(known, key=abs):.0f}: floats "
                 f"have no integers from {most:.0f} on; give text or integers"
             )
         values = [None if value is None or value != value else int(value) for value in values]
-    elif pa.types.is_decimal(kind):
-        if any(value is not None and value != int(value) for value in values):
-            raise InputError(f"{where}: {name[:60]} holds fractions; ids must be text or integers")
-        values = [None if value is None else int(value) for value in values]
-    elif pa.types.is_temporal(kind):
-        if not as_text:
-            raise InputError(f"{where}: {name[:60]} must be text or integers, not {kind}")
-        values = [None if value is None else str(value) for value in values]
-    notes: list[str] = []
-    if values and not isinstance(next((v for v in values if v is not None), ""), str):
-        if as_text:
-            values = [None if value is None else str(value) for value in values]
-    else:
+    if pa.types.is_temporal(kind) and not as_text:
+        raise InputError(f"{where}: {name[:60]} must be text or integers, not {kind}")
+    if (known and isinstance(known[0], str)) or not known:
         values, notes = _clean(name, codes, values)
-    return _in_order(codes, values, notes)
+        return _in_order(codes, values, notes)
+    if as_text:
+        values = [None if value is None else str(value) for value in values]
+    return _in_order(codes, values, [])
 
 
-def _clean(name: str, codes: NDArray[np.int64], values: list[str | None]) -> tuple[list[Any], list[str]]:
-    texts = ["" if value is None else value.strip() for value in values]
-    notes = []
-    if any(
-        value is not None and len(text) < len(value) for text, value in zip(texts, values, strict=True)
-    ):
+def _clean(name: str, codes: NDArray[np.int32], values: list[str | None]) -> tuple[list[Any], list[str]]:
+    texts, notes = ["" if value is None else value.strip() for value in values], []
+    if sum(map(len, texts)) < sum(len(value) for value in values if value is not None):
         notes.append(f"{name}: blanks around ids are taken away")
     filled = [text for text in texts if text]
     if filled and all(WHOLE.fullmatch(text) for text in filled):
@@ -347,44 +323,33 @@ def _clean(name: str, codes: NDArray[np.int64], values: list[str | None]) -> tup
         notes.append(f"{name}: ids such as 1.0 are read as 1")
     doubtful = [k for k, text in enumerate(texts) if text and text.lower() in MISSING]
     rounded = [k for k, text in enumerate(texts) if SCIENTIFIC.fullmatch(text)]
-    for kind, places in (("missing", doubtful), ("rounded", rounded)):
-        if not places:
-            continue
-        rows = int(np.isin(codes, places).sum())
-        such = texts[places[0]]
-        if kind == "rounded":
-            notes.append(
-                f"{name}: ids such as {such} have lost digits, in rows: {rows:,}; export them as text"
-            )
-        elif rows > 1:
-            notes.append(f"{name}: {such!r} is read as an id, in rows: {rows:,}")
+    rows = int(np.isin(codes, doubtful).sum()) if doubtful else 0
+    if rows > 1:
+        notes.append(f"{name}: {texts[doubtful[0]]!r} is read as an id, in rows: {rows:,}")
+    if rounded:
+        rows = int(np.isin(codes, rounded).sum())
+        notes.append(
+            f"{name}: ids such as {texts[rounded[0]]} have lost digits, in rows: {rows:,}; export them "
+            "as text"
+        )
     return [text or None for text in texts], notes
 
 
-def _in_order(codes: NDArray[np.int64], values: list[Any], notes: list[str]) -> Cells:
+def _in_order(codes: NDArray[np.int32], values: list[Any], notes: list[str]) -> Cells:
     """Return ids in the order of their first appearance, equal ones once."""
     distinct = list(dict.fromkeys(value for value in values if value is not None))
-    place = {value: k for k, value in enumerate(distinct)}
-    table = np.array([-1 if value is None else place[value] for value in values] + [-1], dtype=np.int64)
-    codes = table[codes]  # −1 takes the last, which is −1
-    order, first = pd.factorize(np.where(codes < 0, len(distinct), codes))
-    gap = np.flatnonzero(first == len(distinct))
-    if len(gap):
-        order = np.where(order == gap[0], -1, order - (order > gap[0]))
+    none = len(distinct)
+    place = dict(zip(distinct, range(none), strict=True))
+    table = np.array([none if v is None else place[v] for v in values] + [none], dtype=np.int32)
+    order, first = pd.factorize(table[codes])  # a code of −1 takes the last
+    order = order.astype(np.int32)
+    if (gap := np.flatnonzero(first == none)).size:
+        order[order == gap[0]] = -1
+        order[order > gap[0]] -= 1
         first = np.delete(first, gap[0])
-    ids = np.empty(len(first), dtype=object)
-    ids[:] = [distinct[k] for k in first]
-    return Cells(codes=order, ids=ids, notes=notes)
-
-
-def _texts(column: Any) -> tuple[NDArray[np.int64], list[str]] | None:
-    import pyarrow as pa
-
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        codes, values = _coded(column)
-        return codes, ["" if value is None else value.strip() for value in values]
-    return None
+    ids = np.empty(none, dtype=object)
+    ids[:] = distinct
+    return Cells(codes=order, ids=ids[first], notes=notes)
 
 
 def parsed(texts: Sequence[str], decimal: str | None = None) -> tuple[NDArray[np.float64], str | None]:
@@ -401,97 +366,87 @@ def parsed(texts: Sequence[str], decimal: str | None = None) -> tuple[NDArray[np
     return values, decimal
 
 
-def numbers_of(where: str, name: str, column: Any, decimal: str | None = None) -> Cells:
-    """Return a column as numbers."""
-    found = _texts(column)
-    if found is None:
-        values = _floats(where, name, column)
-        cells = Cells(values=values, missing=np.isnan(values), unreadable=np.isinf(values))
-    else:
-        codes, texts = found
-        values, decimal = parsed(texts, decimal)
-        void = np.array([text.lower() in MISSING for text in texts] + [True])
-        bad = np.append(~np.isfinite(values), False) & ~void
-        example = texts[int(np.argmax(bad))] if bad.any() else ""
-        values = np.append(values, np.nan)[codes]
-        cells = Cells(
-            values=values, missing=void[codes], unreadable=bad[codes], example=example, decimal=decimal
-        )
-    if (np.abs(cells.values[np.isfinite(cells.values)]) > LARGEST).any():
-        raise InputError(f"{where}: {name[:60]} holds numbers beyond {LARGEST:.2g}")
-    cells.values[cells.unreadable] = np.nan
-    return cells
-
-
-def _floats(where: str, name: str, column: Any) -> NDArray[np.float64]:
+def _numbers(where: str, name: str, column: Any, decimal: str | None = None) -> NDArray[Any] | None:
+    """Return a column as floats, missing ones NaN; None for text of which some cells are no numbers."""
     import pyarrow as pa
 
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    fine = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-    if not (fine or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
-        raise InputError(f"{where}: {name[:60]} must be numbers, not {kind}")
-    if pa.types.is_boolean(kind):
+    kind = _kind(column)
+    if is_text(kind):
+        for target in (pa.int64(), pa.float64()) if decimal != "," else (pa.int64(),):
+            try:
+                column = column.cast(target)
+                break
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+                continue
+        else:
+            return None
+    elif pa.types.is_boolean(kind):
         column = column.cast(pa.int8())
-    return np.array(
-        column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64
-    )
+    elif not (
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_null(kind)
+    ):
+        raise InputError(f"{where}: {name[:60]} must be numbers, not {kind}")
+    return np.array(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+
+
+def _read_cells(column: Any, read: Any) -> tuple[Cells, Any]:
+    """Return the cells of a column of text as `read` has the different ones, and what else it tells."""
+    codes, texts = _coded(column)
+    texts = ["" if text is None else text.strip() for text in texts]
+    values, more = read(texts)
+    void = np.array([text.lower() in MISSING for text in texts] + [True])
+    bad = np.append(~np.isfinite(values), False) & ~void
+    example = texts[int(np.argmax(bad))] if bad.any() else ""
+    values = np.append(values, np.nan)[codes]
+    return Cells(values=values, missing=void[codes], unreadable=bad[codes], example=example), more
+
+
+def numbers_of(where: str, name: str, column: Any, decimal: str | None = None) -> Cells:
+    """Return a column as numbers."""
+    values = _numbers(where, name, column, decimal)
+    if values is None:
+        cells, decimal = _read_cells(column, lambda texts: parsed(texts, decimal))
+        cells.decimal = decimal
+    else:
+        cells = Cells(values=values, missing=np.isnan(values), unreadable=np.isinf(values))
+    cells.values[cells.unreadable] = np.nan
+    if (np.abs(cells.values) > LARGEST).any():
+        raise InputError(f"{where}: {name[:60]} holds numbers beyond {LARGEST:.2g}")
+    return cells
 
 
 def times_of(where: str, name: str, column: Any, day_first: bool | None = None) -> Cells:
     """Return a column as points in time: seconds since 1970 of dates and epochs, or plain numbers."""
     import pyarrow as pa
 
-    if pa.types.is_temporal(column.type) and not pa.types.is_time(column.type):
-        return _dated(_moments(column))
-    found = _texts(column)
-    if found is None:
-        values = _floats(where, name, column)
-        return _epochs(
-            where, name, Cells(values=values, missing=np.isnan(values), unreadable=np.isinf(values))
-        )
-    codes, texts = found
-    numbers, _ = parsed(texts, ".")
-    void = np.array([text.lower() in MISSING for text in texts] + [True])
-    filled = int((~void).sum())
-    if 2 * int(np.isfinite(numbers).sum()) >= max(filled, 1):
-        bad = np.append(~np.isfinite(numbers), False) & ~void
-        example = texts[int(np.argmax(bad))] if bad.any() else ""
-        cells = Cells(
-            values=np.append(numbers, np.nan)[codes],
-            missing=void[codes],
-            unreadable=bad[codes],
-            example=example,
-        )
+    kind = column.type
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        if pa.types.is_date(kind):
+            column = column.cast(pa.timestamp("s" if pa.types.is_date32(kind) else "ms"))
+        scale = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[column.type.unit]
+        whole = column.cast(pa.timestamp(column.type.unit)).cast(pa.int64())
+        missing = np.asarray(whole.is_null().to_numpy(), dtype=bool)
+        values = np.where(missing, np.nan, whole.fill_null(0).to_numpy() / scale)
+        return _dated(Cells(values=values, missing=missing, unreadable=np.zeros(len(values), bool)))
+    numbers = _numbers(where, name, column)
+    if numbers is not None:
+        cells = Cells(values=numbers, missing=np.isnan(numbers), unreadable=np.isinf(numbers))
         return _epochs(where, name, cells)
-    seconds, day_first = _dates(where, name, texts, day_first)
-    bad = np.append(np.isnan(seconds), False) & ~void
-    out = _dated(np.append(seconds, np.nan)[codes])
-    out.missing, out.unreadable, out.day_first = void[codes], bad[codes], day_first
-    out.example = texts[int(np.argmax(bad))] if bad.any() else ""
-    return out
+    cells, _ = _read_cells(column, lambda texts: parsed(texts, "."))
+    if 2 * int(cells.unreadable.sum()) <= int((~cells.missing).sum()):
+        return _epochs(where, name, cells)
+    cells, first = _read_cells(column, lambda texts: _dates(where, name, texts, day_first))
+    cells.day_first = first
+    return _dated(cells)
 
 
-def _moments(column: Any) -> NDArray[np.float64]:
-    import pyarrow as pa
-
-    if pa.types.is_date(column.type):
-        column = column.cast(pa.timestamp("s" if pa.types.is_date32(column.type) else "ms"))
-    scale = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[column.type.unit]
-    whole = column.cast(pa.timestamp(column.type.unit)).cast(pa.int64())
-    missing = np.asarray(whole.is_null().to_numpy(zero_copy_only=False), dtype=bool)
-    values = whole.fill_null(0).to_numpy(zero_copy_only=False) / scale
-    return np.where(missing, np.nan, values)
-
-
-def _dated(values: NDArray[np.float64]) -> Cells:
-    known = values[np.isfinite(values)]
-    missing = np.isnan(values)
-    return Cells(
-        values=values,
-        missing=missing,
-        unreadable=np.zeros(len(values), bool),
-        read_as=_date_text(float(known[0])) if len(known) else "",
-    )
+def _dated(cells: Cells) -> Cells:
+    known = np.flatnonzero(np.isfinite(cells.values))
+    cells.read_as = _date_text(float(cells.values[known[0]])) if len(known) else ""
+    return cells
 
 
 def _date_text(seconds: float) -> str:
@@ -505,40 +460,37 @@ def _epochs(where: str, name: str, cells: Cells) -> Cells:
     """Take numbers as dates such as 20240131, as epochs in any unit, or as they are."""
     cells.values[cells.unreadable] = np.nan
     finite = np.isfinite(cells.values)
-    known = cells.values[finite]
+    known = cells.values if finite.all() else cells.values[finite]
     if not len(known):
         return cells
     calendar = _calendar(known)
     if calendar is not None:
         cells.values[finite] = calendar
-    else:
-        size = np.abs(known)
-        scale = np.ones(len(known))
-        for start, divisor, _ in reversed(UNITS):
-            scale[size >= start] = divisor
-        seconds = known / scale
-        epoch = (seconds >= FIRST) & (seconds <= LAST)
-        if (scale > 1).any() and 2 * epoch.sum() >= len(known):
-            cells.values[finite] = np.where(epoch, seconds, np.nan)
-            lost = np.zeros(len(finite), bool)
-            lost[np.flatnonzero(finite)[~epoch]] = True
-            cells.unreadable = cells.unreadable | lost
-            units = [unit for start, divisor, unit in UNITS if (epoch & (scale == divisor)).any()]
-            plain = ["seconds"] if (epoch & (scale == 1)).any() else []
-            cells.notes.append(
-                f"times of {name} are {' and '.join([*plain, *units])} since 1970, read as seconds"
-            )
-            if lost.any():
-                cells.example = f"{known[~epoch][0]:.0f}"
-        elif 2 * int((size > LAST).sum()) >= len(known):
-            raise InputError(
-                f"{where}: {name[:60]} holds numbers such as {known[size > LAST][0]:.0f}, which are no "
-                f"times from 1970 to 2100 in any unit: convert them, or say time={NONE!r}"
-            )
-        elif not epoch.all():
-            return cells
-    shown = cells.values[np.isfinite(cells.values)]
-    cells.read_as = _date_text(float(shown[0])) if len(shown) else ""
+        return _dated(cells)
+    if known.min() >= FIRST and known.max() <= LAST:
+        return _dated(cells)
+    scale = np.ones(len(known))
+    for start, divisor, _ in reversed(UNITS):
+        scale[np.abs(known) >= start] = divisor
+    seconds = known / scale
+    epoch = (seconds >= FIRST) & (seconds <= LAST)
+    if (scale > 1).any() and 2 * epoch.sum() >= len(known):
+        units = [unit for _, divisor, unit in UNITS if (epoch & (scale == divisor)).any()]
+        plain = ["seconds"] if (epoch & (scale == 1)).any() else []
+        cells.notes.append(
+            f"times of {name} are {' and '.join([*plain, *units])} since 1970, read as seconds"
+        )
+        if not epoch.all():
+            cells.example = f"{known[~epoch][0]:.0f}"
+            cells.unreadable[np.flatnonzero(finite)[~epoch]] = True
+        cells.values[finite] = np.where(epoch, seconds, np.nan)
+        return _dated(cells)
+    late = np.abs(seconds) > LAST
+    if 2 * int(late.sum()) >= len(known):
+        raise InputError(
+            f"{where}: {name[:60]} holds numbers such as {known[late][0]:.0f}, which are no times from "
+            f"1970 to 2100 in any unit: convert them, or say time={NONE!r}"
+        )
     return cells
 
 
@@ -548,8 +500,7 @@ def _calendar(known: NDArray[np.float64]) -> NDArray[np.float64] | None:
         low, high = 1900 * 10.0 ** (digits - 4), 2101 * 10.0 ** (digits - 4)
         if known.min() >= low and known.max() < high:
             codes, values = pd.factorize(known)
-            texts = pd.Series([f"{value:.0f}" for value in values])
-            found = _seconds(texts, form)
+            found = _seconds([f"{value:.0f}" for value in values], form)
             return found[codes] if np.isfinite(found).all() else None
     return None
 

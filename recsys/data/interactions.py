@@ -313,16 +313,16 @@ class Interactions:
     @property
     def matrix(self) -> sp.csr_matrix:
         """(users, items) float32 CSR of ones, or of weights where there are some; indices sorted."""
-        return self.submatrix(np.arange(len(self.users)))
+        return self.submatrix(slice(None))
 
-    def submatrix(self, rows: NDArray[np.int64]) -> sp.csr_matrix:
+    def submatrix(self, rows: NDArray[np.int64] | slice) -> sp.csr_matrix:
         """Return the chosen pairs as a (users, items) float32 CSR matrix of ones or weights."""
+        users, items = self.users[rows], self.items[rows]
         if self.weight is None:
-            data = np.ones(len(rows), dtype=np.float32)
+            data = np.ones(len(users), dtype=np.float32)
         else:
             data = self.weight[rows].astype(np.float32)
-        shape = (self.n_users, self.n_items)
-        out = sp.csr_matrix((data, (self.users[rows], self.items[rows])), shape)
+        out = sp.csr_matrix((data, (users, items)), (self.n_users, self.n_items))
         out.sort_indices()
         return out
 
@@ -524,35 +524,38 @@ def merged(
         u, user_ids = _renumbered(u, user_ids)
         i, item_ids = _renumbered(i, item_ids)
     mode = duplicates or ("last" if weight is None else "sum")
-    repeated = _repeats(u, i, len(item_ids))
-    if repeated:
-        key = _keys(u, i, len(item_ids))
-        order = np.arange(len(key)) if time is None else np.argsort(time, kind="stable")
-        unique, inverse = np.unique(key, return_inverse=True)
-        last = np.zeros(len(unique), dtype=np.int64)  # position of each pair's latest row
-        last[inverse[order]] = order
-        keep = np.sort(last)
+    if mode == "count":
+        weight = np.ones(len(u))
+    key = u.astype(np.int64)
+    key *= len(item_ids)
+    key += i
+    again = np.sort(key)
+    again = again[1:][again[1:] == again[:-1]]
+    if len(again):
+        rows = np.flatnonzero(pd.Series(key, copy=False).isin(again))
+        order = np.arange(len(rows)) if time is None else np.argsort(time[rows], kind="stable")
+        unique, pair_of = np.unique(key[rows], return_inverse=True)
+        latest = np.zeros(len(unique), dtype=np.int64)
+        latest[pair_of[order]] = rows[order]
+        keep = np.ones(len(key), dtype=bool)
+        keep[rows], keep[latest] = False, True
         clash = ""
         if rating is not None:
-            differing = int((rating != rating[last][inverse]).sum())
+            differing = int((rating[rows] != rating[latest][pair_of]).sum())
             clash = f" ({differing:,} with another rating)" if differing else ""
         how = {
             "last": "the latest row kept",
             "sum": "their weights summed",
             "count": "their rows counted",
         }
-        notes = (*notes, f"repeated pairs merged, {how[mode]}: {repeated:,}{clash}")
-        if mode != "last":
-            given = None if mode == "count" or weight is None else weight
-            totals = np.bincount(inverse, given, minlength=len(unique)).astype(np.float64)
-            weight = totals[inverse[keep]]
-        elif weight is not None:
-            weight = weight[keep]
+        notes = (*notes, f"repeated pairs merged, {how[mode]}: {len(again):,}{clash}")
+        if weight is not None and mode != "last":
+            weight = weight.copy()
+            weight[latest] = np.bincount(pair_of, weight[rows])
         u, i = u[keep], i[keep]
-        rating = None if rating is None else rating[keep]
-        time = None if time is None else time[keep]
-    elif mode == "count":
-        weight = np.ones(len(u), dtype=np.float64)
+        rating, time, weight = (
+            None if column is None else column[keep] for column in (rating, time, weight)
+        )
     return Interactions(
         u.astype(np.int32, copy=False),
         i.astype(np.int32, copy=False),
@@ -564,33 +567,6 @@ def merged(
         notes=notes,
         weight=weight,
     )
-
-
-def _repeats(u: NDArray[Any], i: NDArray[Any], n_items: int) -> int:
-    """Return how many rows repeat the pair of an earlier one.
-
-    Where the rows of each user stand together, they are sorted a few users at a time, in less time and
-    memory.
-    """
-    size = len(u)
-    step = 1 << 16 if (u[1:] >= u[:-1]).all() else size
-    begin = found = 0
-    while begin < size:
-        end = min(begin + step, size)
-        end = int(np.searchsorted(u, u[end - 1], "right")) if end < size else size
-        ordered = _keys(u[begin:end], i[begin:end], n_items)
-        ordered.sort()
-        found += int((ordered[1:] == ordered[:-1]).sum())
-        begin = end
-    return found
-
-
-def _keys(u: NDArray[Any], i: NDArray[Any], n_items: int) -> NDArray[np.int64]:
-    """Return one number for each pair: computed in place, as new memory costs more than sums."""
-    key = u.astype(np.int64)
-    key *= n_items
-    key += i
-    return key
 
 
 def _renumbered(

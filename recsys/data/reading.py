@@ -90,10 +90,11 @@ def read(
     roles: dict[str, str] = {}
     unused: list[str] = []
 
-    def wanted(source: Table) -> list[str]:
+    def wanted(source: Table) -> dict[str, bool]:
         roles.update(_roles(source, chosen, like))
         unused.extend(_candidates(source, chosen, like, roles))
-        return list(dict.fromkeys([*roles.values(), *unused]))
+        ids = (roles["user"], roles["item"])
+        return {one: one in ids for one in (*roles.values(), *unused)}
 
     path = isinstance(table, (str, os.PathLike))
     name = name or (Path(table).name if path else NAME)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import bz2
 import csv
+import gzip
 import io
 import json
 import lzma
+import mmap
 import os
 import re
 import warnings
 import zipfile
-from collections.abc import Callable, Collection, Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,8 +38,14 @@ SAMPLE = 2_000  # lines of an irregular file that tell whether it is a table
 DELIMITERS = ("\t", ";", "|", ",", "::")
 PARQUET = (".parquet", ".pq")
 EXCEL = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
-PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
+PACKED = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ\x00": lzma.open,
+}
+ZIP, ZSTD = b"PK\x03\x04", b"\x28\xb5\x2f\xfd"
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
+BOM = b"\xef\xbb\xbf"
 
 
 @dataclass
@@ -71,7 +81,7 @@ class Table:
 def read_table(
     source: Any,
     *,
-    wanted: Callable[[Table], Collection[str]] | None = None,
+    wanted: Callable[[Table], Mapping[str, bool]] | None = None,
     names: Sequence[str] | None = None,
     header: bool | None = None,
     delimiter: str | None = None,
@@ -86,7 +96,8 @@ def read_table(
         A file is delimited text, JSON (lines or an array), Parquet (or a folder of it) or Excel; text
         plain, or packed by gzip, bz2, xz, zstd or zip.
     wanted : callable, optional
-        Takes the table before its cells are read, and returns the names of the columns to read.
+        Takes the table before its cells are read, and returns the names of the columns to read, and
+        whether few of their cells differ.
     names, header, delimiter, encoding : optional
         Of delimited text; decided by the first lines when not given.
     name : str, optional
@@ -95,27 +106,22 @@ def read_table(
     if isinstance(source, Table):
         return source
     if not isinstance(source, (str, os.PathLike)):
-        for what, value in (
-            ("names", names),
-            ("header", header),
-            ("delimiter", delimiter),
-            ("encoding", encoding),
-        ):
+        form = {"names": names, "header": header, "delimiter": delimiter, "encoding": encoding}
+        for what, value in form.items():
             if value is not None:
                 raise InputError(f"{what} is for files; a table has its columns")
         return _of_frame(source, name or "interactions")
     path = Path(source)
-    where = name or shown(path)
-    ending = path.suffix.lower()
+    where, ending = name or shown(path), path.suffix.lower()
     if ending in PARQUET or path.is_dir():
         return _of_parquet(path, where)
     if ending in EXCEL:
-        return _of_rows(_sheet(path), where, names, header)
-    data, packed = _unpacked(path)
-    text = _utf8(data, encoding, where)
-    if not bytes(text[:64]).strip():
+        return _of_sheet(path, where, names, header)
+    text = _utf8(_unpacked(path), encoding, where)
+    begin = text[:64].lstrip()
+    if not begin:
         raise InputError(f"{where}: the file is empty")
-    if delimiter is None and names is None and bytes(text[:64]).lstrip()[:1] in (b"[", b"{"):
+    if delimiter is None and names is None and begin[:1] in (b"[", b"{"):
         return _of_json(text, where)
     return _of_text(text, where, wanted, names, header, delimiter, encoding is not None)
 
@@ -148,19 +154,17 @@ def as_arrow(where: str, name: str, cells: Any) -> pa.ChunkedArray:
 
     if isinstance(cells, pa.ChunkedArray):
         return cells
-    if isinstance(cells, pa.Array):
-        return pa.chunked_array([cells])
     try:
-        found = pa.array(cells, from_pandas=True)
+        found = cells if isinstance(cells, pa.Array) else pa.array(cells, from_pandas=True)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
-        plain = [None if _void(cell) else _plain(cell) for cell in cells]
+        plain = [_plain(cell) for cell in cells]
         kinds = {type(cell) for cell in plain if cell is not None}
         if kinds == {int, float}:
             plain = [None if cell is None else float(cell) for cell in plain]
         elif len(kinds) > 1:
-            kinds_named = " and ".join(sorted(kind.__name__ for kind in kinds))
+            several = " and ".join(sorted(kind.__name__ for kind in kinds))
             raise InputError(
-                f"{where}: {name[:60]} holds {kinds_named} mixed; make it one kind, as by .astype(str)"
+                f"{where}: {name[:60]} holds {several} mixed; make it one kind, as by .astype(str)"
             ) from None
         try:
             found = pa.array(plain)
@@ -169,19 +173,17 @@ def as_arrow(where: str, name: str, cells: Any) -> pa.ChunkedArray:
     return found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])
 
 
-def _void(cell: Any) -> bool:
-    return cell is None or cell is pd.NA or cell is pd.NaT or (isinstance(cell, float) and cell != cell)
-
-
 def _plain(cell: Any) -> Any:
     """Return a cell as a scalar: several values joined by |, and other objects as text."""
     if isinstance(cell, np.generic):
         cell = cell.item()
     if isinstance(cell, (list, tuple, set, frozenset, np.ndarray)):
         return "|".join(str(part) for part in cell)
-    if isinstance(cell, (str, bool, int, float)):
-        return cell
-    return json.dumps(cell, ensure_ascii=False) if isinstance(cell, dict) else str(cell)
+    if isinstance(cell, dict):
+        return json.dumps(cell, ensure_ascii=False)
+    if pd.isna(cell):
+        return None
+    return cell if isinstance(cell, (str, bool, int, float)) else str(cell)
 
 
 def _of_parquet(path: Path, where: str) -> Table:
@@ -202,7 +204,7 @@ def _of_parquet(path: Path, where: str) -> Table:
 
     def get(name: str) -> Any:
         try:
-            return pq.read_table(path, columns=[name]).column(name)
+            return pq.read_table(path, columns=[name], read_dictionary=[name]).column(name)
         except (pa.ArrowException, OSError) as error:
             raise InputError(f"{where}: {name[:60]} cannot be read: {first_line(error)}") from None
 
@@ -214,7 +216,7 @@ def _check_width(where: str, columns: int) -> None:
         raise InputError(f"{where}: {columns:,} columns; at most {MOST_COLUMNS:,} are read")
 
 
-def _sheet(path: Path) -> list[list[Any]]:
+def _of_sheet(path: Path, where: str, names: Sequence[str] | None, header: bool | None) -> Table:
     check_file(path)
     try:
         with zipfile.ZipFile(path) as file:
@@ -226,25 +228,18 @@ def _sheet(path: Path) -> list[list[Any]]:
     except ImportError:
         raise InputError(f"Excel files need python-calamine: {install_hint('excel')}") from None
     except Exception as error:  # noqa: BLE001 - whatever calamine says of a broken workbook
-        raise InputError(f"{shown(path)}: no workbook that can be read: {first_line(error)}") from None
+        raise InputError(f"{where}: no workbook that can be read: {first_line(error)}") from None
     frame = frame.dropna(how="all").dropna(how="all", axis=1)
-    return [[None if _void(cell) else cell for cell in row] for row in frame.itertuples(index=False)]
-
-
-def _of_rows(
-    rows: list[list[Any]], where: str, names: Sequence[str] | None, header: bool | None
-) -> Table:
-    if not rows:
+    if not len(frame):
         raise InputError(f"{where}: the sheet is empty")
-    first = ["" if cell is None else str(cell) for cell in rows[0]]
+    first = ["" if pd.isna(cell) else str(cell) for cell in frame.iloc[0]]
     own = is_header(first) if header is None and names is None else bool(header)
     found = _names(where, first, names, own)
-    columns = list(zip(*rows[own:], strict=True)) or [()] * len(found)
-    cells = dict(zip(found, columns, strict=True))
+    columns = {name: frame.iloc[own:, k].map(_plain) for k, name in enumerate(found)}
     return Table(
         where,
         found,
-        lambda name: as_arrow(where, name, list(cells[name])),
+        lambda name: as_arrow(where, name, columns[name].tolist()),
         own,
         own or names is not None,
     )
@@ -252,13 +247,13 @@ def _of_rows(
 
 def _names(where: str, first: Sequence[str], names: Sequence[str] | None, own: bool) -> list[str]:
     _check_width(where, len(first))
-    if names is not None:
-        if isinstance(names, str) or len(set(names)) < len(list(names)):
-            raise InputError("names must be names of columns, each once")
-        if len(list(names)) != len(first):
-            raise InputError(f"{where}: {len(list(names))} names for {len(first)} columns")
-        return list(names)
-    return [cell.strip() for cell in first] if own else [str(k + 1) for k in range(len(first))]
+    if names is None:
+        return [cell.strip() for cell in first] if own else [str(k + 1) for k in range(len(first))]
+    if isinstance(names, str) or len(set(names)) < len(list(names)):
+        raise InputError("names must be names of columns, each once")
+    if len(list(names)) != len(first):
+        raise InputError(f"{where}: {len(list(names))} names for {len(first)} columns")
+    return list(names)
 
 
 def is_header(cells: Sequence[str]) -> bool:
@@ -269,38 +264,39 @@ def is_header(cells: Sequence[str]) -> bool:
 
 
 def _of_json(text: Any, where: str) -> Table:
-    def constant(_: str) -> None:
-        return None  # NaN and Infinity are empty cells
-
     content = bytes(text).decode()
+    read = json.JSONDecoder(parse_constant=lambda _: None).decode  # NaN and Infinity are empty cells
     try:
-        if content.lstrip()[0] == "[":
-            rows = json.loads(content, parse_constant=constant)
+        if content.lstrip()[0] == "{":
+            rows = [read(line) for line in content.splitlines() if line.strip()]
         else:
-            rows = [
-                json.loads(line, parse_constant=constant)
-                for line in content.splitlines()
-                if line.strip()
-            ]
+            rows = read(content)
     except (ValueError, RecursionError) as error:
         try:
-            rows = json.loads(content, parse_constant=constant)
+            rows = read(content)
         except (ValueError, RecursionError):
             raise InputError(f"{where}: no JSON, neither lines nor an array: {error}") from None
     if isinstance(rows, list) and len(rows) == 1 and _of_columns(rows[0]):
         rows = rows[0]
+    cells: dict[str, dict[int, Any]] = {}
     if _of_columns(rows):
-        return _of_frame_of_lists(rows, where)
-    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
+        cells = {key: dict(enumerate(column)) for key, column in rows.items()}
+        rows = next(iter(rows.values()))
+    elif not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
         raise InputError(f"{where}: JSON of a table is objects, one a row, in lines or in an array")
-    columns: dict[str, list[Any]] = {}
-    for k, row in enumerate(rows):
-        for key, cell in row.items():
-            if key not in columns:
-                _check_width(where, len(columns) + 1)
-                columns[key] = [None] * len(rows)
-            columns[key][k] = cell
-    return _of_frame_of_lists(columns, where)
+    else:
+        for k, row in enumerate(rows):
+            for key, cell in row.items():
+                cells.setdefault(key, {})[k] = cell
+            _check_width(where, len(cells))
+
+    def get(name: str) -> Any:
+        column = [cells[name].get(k) for k in range(len(rows))]
+        if any(isinstance(cell, (list, dict)) for cell in column):
+            column = [_plain(cell) for cell in column]
+        return as_arrow(where, name, column)
+
+    return Table(where, list(cells), get)
 
 
 def _of_columns(found: Any) -> bool:
@@ -312,37 +308,19 @@ def _of_columns(found: Any) -> bool:
     )
 
 
-def _of_frame_of_lists(columns: dict[str, list[Any]], where: str) -> Table:
-    def get(name: str) -> Any:
-        cells = columns[name]
-        if any(isinstance(cell, (list, dict)) for cell in cells):
-            cells = [None if cell is None else _plain(cell) for cell in cells]
-        return as_arrow(where, name, cells)
-
-    return Table(where, list(columns), get)
-
-
 # ---- text
 
 
-def _unpacked(path: Path) -> tuple[Any, bool]:
-    """Return the bytes of a file, mapped where it is not packed, and whether it is packed."""
-    import pyarrow as pa
-
-    check_file(path)
+def _unpacked(path: Path) -> bytes | mmap.mmap:
+    """Return the bytes of a file, mapped where it is not packed."""
+    size = check_file(path)
     with path.open("rb") as file:
         begin = file.read(6)
-    packing = next((kind for mark, kind in PACKED.items() if begin.startswith(mark)), None)
-    if begin == b"\xfd7zXZ\x00":
-        packing = "xz"
-    elif begin[:4] == b"PK\x03\x04":
-        packing = "zip"
-    if packing is None:
-        size = path.stat().st_size
-        return (pa.memory_map(str(path)).read_buffer() if size else b""), False
-    size, grown, line, parts = path.stat().st_size, 0, 0, []
+        if begin[:4] not in (ZIP, ZSTD) and not begin.startswith(tuple(PACKED)):
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+    grown, line, parts = 0, 0, []
     try:
-        for part in _parts(path, packing):
+        for part in _parts(path, begin):
             grown += len(part)
             check_growth(path, size, grown)
             end = part.rfind(b"\n")
@@ -350,51 +328,41 @@ def _unpacked(path: Path) -> tuple[Any, bool]:
             if line > LONGEST_LINE:
                 raise InputError(f"{shown(path)}: a line has more than {LONGEST_LINE:,} bytes")
             parts.append(part)
-    except (
-        OSError,
-        EOFError,
-        lzma.LZMAError,
-        zipfile.BadZipFile,
-        RuntimeError,
-        NotImplementedError,
-    ) as error:
-        raise InputError(f"{shown(path)}: damaged {packing} file: {first_line(error)}") from None
-    return b"".join(parts), True
+    except InputError:
+        raise
+    except (OSError, EOFError, lzma.LZMAError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
+        raise InputError(f"{shown(path)}: damaged archive: {first_line(error)}") from None
+    return b"".join(parts)
 
 
-def _parts(path: Path, packing: str) -> Iterator[bytes]:
+def _parts(path: Path, begin: bytes) -> Iterator[bytes]:
     import pyarrow as pa
 
-    if packing == "zip":
+    if begin[:4] == ZIP:
         with zipfile.ZipFile(path) as archive:
-            files = [
+            inside = [
                 one for one in archive.infolist() if not one.is_dir() and "__MACOSX" not in one.filename
             ]
-            if len(files) != 1:
-                raise InputError(f"{shown(path)}: {len(files)} files in the archive; one is read")
-            check_growth(path, path.stat().st_size, files[0].file_size)
-            with archive.open(files[0]) as stream:
-                while part := stream.read(STRETCH):
-                    yield part
-    elif packing == "xz":
-        with lzma.open(path) as stream:
-            while part := stream.read(STRETCH):
-                yield part
+            if len(inside) != 1:
+                raise InputError(f"{shown(path)}: {len(inside)} files in the archive; one is read")
+            check_growth(path, path.stat().st_size, inside[0].file_size)
+            with archive.open(inside[0]) as stream:
+                yield from iter(lambda: stream.read(STRETCH), b"")
+        return
+    if begin[:4] == ZSTD:
+        file: Any = pa.input_stream(str(path), compression="zstd")
     else:
-        with pa.input_stream(str(path), compression=packing) as stream:
-            while part := stream.read(STRETCH):
-                yield part
+        file = next(opener for mark, opener in PACKED.items() if begin.startswith(mark))(path)
+    with file as stream:
+        yield from iter(lambda: stream.read(STRETCH), b"")
 
 
 def _utf8(data: Any, encoding: str | None, where: str) -> Any:
-    """Return text as UTF-8 without a byte-order mark."""
-    begin = bytes(data[:4])
-    if encoding is None and begin[:2] in UTF16:
+    """Return text as UTF-8."""
+    if encoding is None and data[:2] in UTF16:
         encoding = "utf-16"
-    elif encoding is None and begin[:3] == b"\xef\xbb\xbf":
-        return data[3:]
     if encoding is None or encoding.lower().replace("-", "") in ("utf8", "utf8sig"):
-        return data
+        return data[3:] if data[:3] == BOM else data
     try:
         return bytes(data).decode(encoding).removeprefix("\ufeff").encode()
     except LookupError:
@@ -406,76 +374,66 @@ def _utf8(data: Any, encoding: str | None, where: str) -> Any:
 def _of_text(
     text: Any,
     where: str,
-    wanted: Any,
+    wanted: Callable[[Table], Mapping[str, bool]] | None,
     names: Sequence[str] | None,
     header: bool | None,
     delimiter: str | None,
     encoded: bool,
 ) -> Table:
-    head = _lines(text, where, 3)
-    notes = []
+    notes: list[str] = []
+    lines = _first_lines(text, where)
     try:
-        head[0].decode()
+        first = lines[0].decode()
     except UnicodeDecodeError:
-        text, encoded = _cp1252(text), True
-        notes.append("the text is read as cp1252: another is named with encoding=")
-        head = _lines(text, where, 3)
+        text, encoded = _cp1252(text, notes), True
+        first = _first_lines(text, where)[0].decode()
     skip = 0
-    first = head[0].decode(errors="replace")
-    if delimiter is None and re.fullmatch(r'"?sep=(.|\t)"?', first.strip("\r\n")):
-        delimiter, skip = first.strip('"\r\n')[-1], 1
-        first = head[1].decode(errors="replace") if len(head) > 1 else ""
+    if delimiter is None and re.fullmatch(r'"?sep=(.|\t)"?', first):
+        delimiter, skip = first.strip('"')[-1], 1
+        first = lines[1].decode(errors="replace") if len(lines) > 1 else ""
     if delimiter is None:
-        counts = {mark: first.count(mark) for mark in DELIMITERS}
-        counts[","] = max(counts[","], 0)
-        delimiter = max(DELIMITERS, key=lambda mark: counts[mark] * len(mark))
-        if not counts[delimiter]:
+        delimiter = max(DELIMITERS, key=lambda mark: first.count(mark) * len(mark))
+        if delimiter not in first:
             delimiter = " " if " " in first.strip() else ","
     if delimiter == "::":
         text, delimiter = bytes(text).replace(b"::", b"\x1f"), "\x1f"
         first = first.replace("::", "\x1f")
     if not isinstance(delimiter, str) or len(delimiter.encode()) != 1:
         raise InputError(f"delimiter must be one character or '::', not {delimiter!r}")
-    cells = next(csv.reader([first.rstrip("\r\n")], delimiter=delimiter), [])
+    cells = next(csv.reader([first], delimiter=delimiter), [])
     own = is_header(cells) if header is None and names is None else bool(header)
     found = _names(where, cells, names, own)
-    table = Table(
-        where, found, lambda name: by_name[name], own, own or names is not None, notes=notes, first=cells
-    )
-    several = _check_quotes(text, where, delimiter, len(found))
-    chosen = found if wanted is None else list(wanted(table))
-    places = [found.index(name) for name in chosen]
-    body = skip + own
+    columns: dict[str, Any] = {}
+    named = own or names is not None
+    table = Table(where, found, columns.__getitem__, own, named, notes=notes, first=cells)
+    several = _holds_line_ends(text, where, delimiter, len(found))
+    chosen = dict.fromkeys(found, True) if wanted is None else dict(wanted(table))
+    form = (where, delimiter, skip + own, found, chosen)
     try:
-        columns = _read(text, delimiter, body, len(found), places, several)
+        columns |= _read(text, *form, several)
     except _Irregular as error:
         if "UTF8" in str(error):
             if encoded:
                 raise InputError(f"{where}: the text is not UTF-8: name its encoding") from None
-            notes.append("the text is read as cp1252: another is named with encoding=")
-            text = _cp1252(text)
-        columns, table.ragged = _read_irregular(text, where, delimiter, body, len(found), places)
-    by_name = dict(zip(chosen, columns, strict=True))
-    if own and chosen and len(next(iter(by_name.values()))) == 0:
+            text = _cp1252(text, notes)
+        irregular, table.ragged = _read_irregular(text, *form)
+        columns |= irregular
+    if own and columns and len(next(iter(columns.values()))) == 0:
         raise InputError(f"{where}: no interactions; there is a header only")
     return table
 
 
-def _cp1252(text: Any) -> bytes:
+def _cp1252(text: Any, notes: list[str]) -> bytes:
+    notes.append("the text is read as cp1252: another is named with encoding=")
     return bytes(text).decode("cp1252", errors="replace").encode()
 
 
-def _lines(text: Any, where: str, count: int) -> list[bytes]:
-    out, size = [], 1 << 16
-    head = bytes(text[:size])
-    while head.count(b"\n") < count and size < len(text) and size < LONGEST_LINE:
-        size *= 4
-        head = bytes(text[:size])
-    if size < len(text) and b"\n" not in head:
+def _first_lines(text: Any, where: str) -> list[bytes]:
+    end = text.find(b"\n", 0, LONGEST_LINE)
+    if end < 0 and len(text) > LONGEST_LINE:
         raise InputError(f"{where}: the first line has more than {LONGEST_LINE:,} bytes")
-    for line in head.split(b"\n")[:count]:
-        out.append(line)
-    return out
+    end = text.find(b"\n", end + 1, end + 1 + LONGEST_LINE) if end >= 0 else end
+    return (text[:end] if end >= 0 else text[:LONGEST_LINE]).replace(b"\r", b"").split(b"\n")
 
 
 class _Irregular(Exception):
@@ -483,38 +441,53 @@ class _Irregular(Exception):
 
 
 def _read(
-    text: Any, delimiter: str, skip: int, width: int, places: list[int], several: bool
-) -> list[Any]:
-    """Return columns as text, coded; numbers are told apart later, by the whole column."""
+    text: Any,
+    where: str,
+    delimiter: str,
+    skip: int,
+    names: list[str],
+    chosen: Mapping[str, bool],
+    several: bool,
+) -> dict[str, Any]:
+    """Return columns as text, coded where few cells differ; numbers are told apart by whole columns."""
     import pyarrow as pa
     import pyarrow.csv as pc
 
-    names = [str(k) for k in range(width)]
-    kind = pa.dictionary(pa.int32(), pa.string())
-    used = list(dict.fromkeys(names[k] for k in places))
+    places = {name: str(names.index(name)) for name in chosen}
+    coded = pa.dictionary(pa.int32(), pa.string())
     try:
         found = pc.read_csv(
-            pa.BufferReader(text if isinstance(text, pa.Buffer) else pa.py_buffer(text)),
-            read_options=pc.ReadOptions(column_names=names, skip_rows=skip, block_size=1 << 22),
+            pa.BufferReader(pa.py_buffer(text)),
+            read_options=pc.ReadOptions(
+                column_names=[str(k) for k in range(len(names))], skip_rows=skip, block_size=1 << 22
+            ),
             parse_options=pc.ParseOptions(delimiter=delimiter, newlines_in_values=several),
             convert_options=pc.ConvertOptions(
-                include_columns=used, column_types=dict.fromkeys(used, kind), strings_can_be_null=False
+                include_columns=list(dict.fromkeys(places.values())),
+                column_types={
+                    places[name]: coded if few else pa.string() for name, few in chosen.items()
+                },
+                null_values=[""],
+                strings_can_be_null=True,
             ),
         )
     except pa.ArrowException as error:
         if "Empty CSV" in str(error):
-            return [pa.chunked_array([], pa.string()) for _ in places]
+            return {name: pa.chunked_array([], pa.string()) for name in chosen}
         raise _Irregular(str(error)) from None
-    return [found.column(names[k]) for k in places]
+    return {name: found.column(place) for name, place in places.items()}
 
 
 def _read_irregular(
-    text: Any, where: str, delimiter: str, skip: int, width: int, places: list[int]
-) -> tuple[list[Any], int]:
+    text: Any,
+    where: str,
+    delimiter: str,
+    skip: int,
+    names: list[str],
+    chosen: Mapping[str, bool],
+) -> tuple[dict[str, Any], int]:
     """Return columns of a file of which some rows have more fields, and how many these are."""
-    import pyarrow as pa
-
-    data = bytes(text)
+    data, width = bytes(text), len(names)
     head = [
         line.decode(errors="replace") for line in data.split(b"\n", SAMPLE + skip)[skip : SAMPLE + skip]
     ]
@@ -531,12 +504,11 @@ def _read_irregular(
         warnings.simplefilter("always")
         try:
             frame = pd.read_csv(
-                io.BytesIO(_first_row(width, delimiter) + data),
+                io.BytesIO(delimiter.join(map(str, range(width))).encode() + b"\n" + data),
                 sep=delimiter,
-                header=0,
                 skiprows=range(1, skip + 1),
                 dtype=str,
-                engine="c",
+                na_values=[""],
                 keep_default_na=False,
                 on_bad_lines="warn",
                 index_col=False,
@@ -545,79 +517,49 @@ def _read_irregular(
         except (pd.errors.ParserError, ValueError) as error:
             raise InputError(f"{where}: {first_line(error)}") from None
     ragged = sum(len(re.findall(r"Skipping line \d+", str(one.message))) for one in told)
-    columns = [
-        pa.chunked_array([pa.array(frame.iloc[:, k], pa.string(), from_pandas=True)]) for k in places
-    ]
-    return columns, ragged
+    columns = {name: frame.iloc[:, names.index(name)].astype(object) for name in chosen}
+    return {name: as_arrow(where, name, column) for name, column in columns.items()}, ragged
 
 
-def _first_row(width: int, delimiter: str) -> bytes:
-    return delimiter.join(str(k) for k in range(width)).encode() + b"\n"
-
-
-def _check_quotes(text: Any, where: str, delimiter: str, width: int) -> bool:
-    """Refuse a quote that opens and does not close; return whether cells hold line ends.
+def _holds_line_ends(text: Any, where: str, delimiter: str, width: int) -> bool:
+    """Return whether cells hold line ends; a quote that opens and does not close is refused.
 
     A cell that closes only behind lines that all look like rows is one, too.
     """
-    array = np.frombuffer(text, dtype=np.uint8)
-    mark = re.escape(delimiter.encode())
-    opening = re.compile(rb"(?:^|" + mark + rb')"((?:[^"]|"")*)("?)')
-    ends: list[Any] = []
-    odd: list[Any] = []
-    line = 0
-    quotes_before = 0
-    for start in range(0, len(array), 1 << 26):
-        part = array[start : start + (1 << 26)]
-        quotes = np.flatnonzero(part == 34)
-        if not len(quotes) and not odd and quotes_before == 0:
-            ends.append(None)
-            continue
-        lines = np.flatnonzero(part == 10)
-        ends.append((start, lines))
-        quotes_before += len(quotes)
-    if quotes_before == 0:
+    if text.find(b'"') < 0:
         return False
-    breaks = np.flatnonzero(array == 10)
-    quotes = np.flatnonzero(array == 34)
-    of = np.searchsorted(breaks, quotes)
-    numbers, counts = np.unique(of, return_counts=True)
-    odd = numbers[counts % 2 == 1].tolist()
+    array = np.frombuffer(text, dtype=np.uint8)
+    breaks = np.append(np.flatnonzero(array == 10), len(array))
+    lines, counts = np.unique(np.searchsorted(breaks, np.flatnonzero(array == 34)), return_counts=True)
+    mark = delimiter.encode()
+    cell = rb'(?:[^"]|"")*'
+    # Whole quoted cells are skipped, so that what is left of the pattern is a quote that opens.
+    opens = re.compile(rb"(?:^|" + re.escape(mark) + rb')"' + cell + rb'("?)')
+    closes = re.compile(cell + rb'"(?:' + re.escape(mark) + rb"|$)")
 
     def at(line: int) -> bytes:
         begin = 0 if line == 0 else int(breaks[line - 1]) + 1
-        end = int(breaks[line]) if line < len(breaks) else len(array)
-        return bytes(text[begin:end]).rstrip(b"\r")
+        return bytes(text[begin : int(breaks[line])]).rstrip(b"\r")
 
-    def opens(content: bytes) -> bool:
-        position, found = 0, None
-        while (found := opening.search(content, position)) is not None:
-            if not found.group(2):
-                return True
-            position = max(found.end(), position + 1)
-        return False
-
-    opened, several = None, False
-    for line in odd:
-        content = at(line)
-        if opened is None:
-            opened = line if opens(content) else None
+    opened, several = -1, False
+    for line in lines[counts % 2 == 1].tolist():
+        if opened < 0:
+            if any(not one.group(1) for one in opens.finditer(at(line))):
+                opened = line
             continue
-        rest = re.match(rb'(?:[^"]|"")*"(?!")(.?)', content)
-        closes = rest is not None and rest.group(1) in (b"", delimiter.encode())
         between = [at(k) for k in range(opened + 1, min(line, opened + 50))]
-        rows = len(between) >= 2 and all(one.count(delimiter.encode()) == width - 1 for one in between)
-        if not closes or (rows and width > 1):
-            raise InputError(f"{where}, line {opened + 1}: a quote opens and is not closed")
-        several, opened = True, None
-    if opened is not None:
+        rows = len(between) >= 2 and all(one.count(mark) == width - 1 for one in between)
+        if not closes.match(at(line)) or (rows and width > 1):
+            break
+        several, opened = True, -1
+    if opened >= 0:
         raise InputError(f"{where}, line {opened + 1}: a quote opens and is not closed")
     return several
 
 
 def read_text(path: Path, encoding: str | None = None) -> str:
     """Return the text of a file, plain or packed, with line ends as Unix has them."""
-    text = bytes(_utf8(_unpacked(path)[0], encoding, shown(path)))
+    text = bytes(_utf8(_unpacked(path), encoding, shown(path)))
     try:
         return text.decode().replace("\r\n", "\n")
     except UnicodeDecodeError:

@@ -92,7 +92,9 @@ def merged(data: Interactions, new: Interactions, columns: Columns) -> Interacti
 
 
 def _id_order(known: list[Interactions], new: Interactions, what: str) -> list[NDArray[np.object_]]:
-    """Return ids in the order of a fit on all rows: those without interactions stand last."""
+    """Return ids in the order of a fit on all rows, where those that only a table has stand last."""
+    if known[0].columns is None or not known[0].columns.cold_items:
+        return [*(getattr(one, f"{what}_ids") for one in reversed(known)), getattr(new, f"{what}_ids")]
     every = getattr(known[-1], f"{what}_ids")
     used = {
         str(name)
@@ -163,14 +165,16 @@ def _of_pairs(
 def _remaining(
     index: Any, keep: NDArray[np.bool_], data: Interactions, what: str
 ) -> tuple[NDArray[np.object_], NDArray[np.int32]]:
-    """Return the ids with a pair that is kept, then those without interactions, and the kept indices."""
+    """Return the ids with a pair that is kept or none at all, and the kept indices."""
     ids, table = getattr(data, f"{what}_ids"), getattr(data, f"{what}_features")
     cold = np.ones(len(ids), dtype=bool)
     cold[index] = False
-    if table is not None and data.columns is not None and data.columns.cold_items:
+    liked = np.zeros(len(ids), dtype=bool)
+    liked[index[keep]] = True
+    order = np.flatnonzero(liked | cold)
+    if data.columns is not None and data.columns.cold_items and table is not None:
         cold |= table.reindex(ids).notna().any(axis=1).to_numpy()
-    cold[index[keep]] = False
-    order = np.concatenate([np.unique(index[keep]), np.flatnonzero(cold)])
+        order = np.concatenate([np.flatnonzero(liked), np.flatnonzero(cold & ~liked)])
     places = np.zeros(len(ids), dtype=np.int32)
     places[order] = np.arange(len(order))
     return ids[order], places[index[keep]]

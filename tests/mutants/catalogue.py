@@ -291,8 +291,8 @@ MUTANTS = [
     Mutant(
         "of a repeated pair the earliest row is kept",
         "data/interactions.py",
-        "keep = np.sort(last)",
-        "keep = np.sort(np.unique(key, return_index=True)[1])",
+        "latest[pair_of[order]] = rows[order]",
+        "latest[pair_of[order[::-1]]] = rows[order[::-1]]",
         ("tests/data/test_interactions.py::test_the_latest_of_a_repeated_pair_is_kept_by_datetime_too",),
     ),
     Mutant(
