@@ -129,12 +129,10 @@ class Compiled:
             with _DECORATING:  # numba takes the folder from its configuration, when it decorates
                 before = numba.config.CACHE_DIR
                 if settings["cache"]:
-                    numba.config.CACHE_DIR = str(_folder())
+                    numba.config.CACHE_DIR = str(folder / code_digest(Path(__file__).parent))
                 try:
-                    made = self._dispatcher or numba.njit(**settings)(self.py_func)
-                    if settings["cache"] and self._dispatcher is None:
-                        _survive_damage(made)
-                    self._dispatcher = made
+                    if self._dispatcher is None:
+                        self._dispatcher = _sturdy(numba.njit(**settings)(self.py_func))
                 finally:
                     numba.config.CACHE_DIR = before
         return self._dispatcher
@@ -178,12 +176,10 @@ def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     return Compiled(function, settings)
 
 
-def _survive_damage(dispatcher: Any) -> None:
+def _sturdy(dispatcher: Any) -> Any:
     """Let a dispatcher compile again where its files on disk are damaged, which numba raises."""
     cache = getattr(dispatcher, "_cache", None)
-    if cache is None:  # numba is switched off
-        return
-    load = cache.load_overload
+    load = getattr(cache, "load_overload", None)
 
     def load_overload(*args: Any) -> Any:
         try:
@@ -192,18 +188,21 @@ def _survive_damage(dispatcher: Any) -> None:
             cache.flush()  # the next one starts empty
             return None
 
-    cache.load_overload = load_overload
+    if load is not None:
+        cache.load_overload = load_overload
+    return dispatcher
 
 
 def _numba() -> Any:
     """Import numba, and define what it must know before anything is compiled."""
     with _LOADING:
         import numba
+        import numba.core.event
         import numba.extending
 
         if borrowed.intrinsic is None and not numba.config.DISABLE_JIT:
             borrowed.intrinsic = numba.extending.intrinsic(_borrow)
-            _announce_compilations()
+            numba.core.event.register("numba:compile", _listener(_Announcer))
     return numba
 
 
@@ -211,35 +210,64 @@ def _numba() -> Any:
 when_compiling: list[Callable[[], None]] = []
 
 
-def _announce_compilations() -> None:
-    from numba.core.event import Listener, register
+class _Compiling:
+    """What one thread compiles, and the seconds it spends; the calls of a compilation nest."""
 
-    class Announcer(Listener):
-        said = False
+    def __init__(self) -> None:
+        self.seconds, self.functions, self._depth, self._since = 0.0, 0, 0, 0.0
+        self._thread = threading.get_ident()
 
-        def on_start(self, event: Any) -> None:
-            for each in when_compiling:
-                each()
-            if not self.said and (sys.stderr.isatty() or "ipykernel" in sys.modules):
-                print(COMPILING, file=sys.stderr)
-            self.said = True
+    def on_start(self, event: Any) -> None:
+        """Begin to count, unless a compilation runs."""
+        if threading.get_ident() == self._thread:
+            if self._depth == 0:
+                self._since = time.perf_counter()
+            self._depth += 1
+            self.functions += event.data["dispatcher"].py_func.__module__.startswith("recsys")
 
-        def on_end(self, event: Any) -> None:
-            pass
+    def on_end(self, event: Any) -> None:
+        """Add what the outermost compilation took."""
+        if threading.get_ident() == self._thread and self._depth > 0:
+            self._depth -= 1
+            if self._depth == 0:
+                self.seconds += time.perf_counter() - self._since
 
-    register("numba:compile", Announcer())
+
+class _Announcer:
+    said = False
+
+    def on_start(self, event: Any) -> None:
+        """Say once, to a person, that something is compiled."""
+        for each in when_compiling:
+            each()
+        if not self.said and (sys.stderr.isatty() or "ipykernel" in sys.modules):
+            print(COMPILING, file=sys.stderr)
+        self.said = True
+
+    def on_end(self, event: Any) -> None:
+        """Say nothing."""
+
+
+def _listener(kind: type) -> Any:
+    from numba.core.event import Listener
+
+    return type(kind.__name__, (kind, Listener), {})()
+
+
+@contextmanager
+def compiling() -> Iterator[_Compiling]:
+    """Count, in `functions` and `seconds`, what this thread compiles inside the block."""
+    _numba()
+    from numba.core.event import install_listener
+
+    listener = _listener(_Compiling)
+    with install_listener("numba:compile", listener):
+        yield listener
 
 
 def processors() -> int:
     """Return how many threads numba may use."""
     return _numba().config.NUMBA_NUM_THREADS
-
-
-def _folder() -> Path:
-    """Return where compiled code is kept."""
-    folder = cache_dir()
-    assert folder is not None
-    return folder / code_digest(Path(__file__).parent)
 
 
 class _Borrowed:
@@ -285,40 +313,6 @@ def _borrow(typing: Any, x: Any) -> Any:
         return strip(context, builder, x, arguments[0])
 
     return x(x), make
-
-
-class _Compiling:
-    """Adds up what one thread compiles, and the seconds it spends; the calls of a compilation nest."""
-
-    def __init__(self) -> None:
-        self.seconds, self.functions, self._depth, self._since = 0.0, 0, 0, 0.0
-        self._thread = threading.get_ident()
-
-    def on_start(self, event: Any) -> None:
-        """Begin to count, unless a compilation runs."""
-        if threading.get_ident() == self._thread:
-            if self._depth == 0:
-                self._since = time.perf_counter()
-            self._depth += 1
-            self.functions += event.data["dispatcher"].py_func.__module__.startswith("recsys")
-
-    def on_end(self, event: Any) -> None:
-        """Add what the outermost compilation took."""
-        if threading.get_ident() == self._thread and self._depth > 0:
-            self._depth -= 1
-            if self._depth == 0:
-                self.seconds += time.perf_counter() - self._since
-
-
-@contextmanager
-def compiling() -> Iterator[_Compiling]:
-    """Count, in `functions` and `seconds`, what this thread compiles inside the block."""
-    _numba()
-    from numba.core.event import Listener, install_listener
-
-    listener = type("CompilingListener", (_Compiling, Listener), {})()
-    with install_listener("numba:compile", listener):
-        yield listener
 
 
 # Whose threads have run in this process, and whose were there before a fork, which does not keep them.

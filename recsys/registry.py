@@ -14,7 +14,6 @@ from recsys.errors import InputError
 
 T = TypeVar("T")
 
-
 # What other libraries and papers call it.
 OTHER_NAMES = {
     "movielens-100k": "movielens",
@@ -56,79 +55,57 @@ class Registry(Generic[T]):
     kind : str
         What the entries are, for messages: "ranker", "kernel", "metric".
     package : str, optional
-        Package whose modules are imported before the first look-up, so that a new
-        module registers itself and no list has to be edited.
+        Package whose modules register the entries; a module is imported when a name needs it.
     homes : mapping, optional
-        Names of entries that share a module to the module's name, so that looking one of them up imports
-        that module alone.
+        Module of each name that is not the name of its module.
     """
 
     def __init__(
         self, kind: str, package: str | None = None, homes: Mapping[str, str] | None = None
     ) -> None:
-        self.kind = kind
-        self._package = package
-        self._homes = homes or {}
+        self.kind, self._package, self._homes = kind, package, homes or {}
         self._entries: dict[str, T] = {}
-        self._discovering: set[int] = set()  # threads
+        self._importing: set[int] = set()  # threads, which their own modules do not make wait
 
     def add(self, *names: str) -> Callable[[T], T]:
         """Register the decorated object under each of `names`."""
 
         def register(entry: T) -> T:
             for name in names:
-                if name in self._entries and self._entries[name] is not entry:
+                if self._entries.setdefault(name, entry) is not entry:
                     raise ValueError(f"{self.kind} {name!r} is registered twice")
-                self._entries[name] = entry
             return entry
 
         return register
 
     def names(self) -> list[str]:
         """Return all names, sorted."""
-        self._discover()
+        if self._package is not None and threading.get_ident() not in self._importing:
+            self._importing.add(threading.get_ident())
+            try:
+                package = importlib.import_module(self._package)
+                for module in pkgutil.iter_modules(package.__path__):
+                    importlib.import_module(f"{package.__name__}.{module.name}")
+                self._package = None
+            finally:
+                self._importing.discard(threading.get_ident())
         return sorted(self._entries)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names())
 
     def get(self, name: str) -> T:
-        """Return the entry called `name`.
-
-        Raises
-        ------
-        InputError
-            If there is none; the message suggests the nearest name.
-        """
-        if isinstance(name, str) and name not in self._entries:
-            self._import_module_of(name)
-        if not isinstance(name, str) or name not in self._entries:
-            self._discover()
-        if not isinstance(name, str) or name not in self._entries:
-            raise InputError(f"unknown {self.kind} {name!r}: {did_you_mean(str(name), self._entries)}")
+        """Return the entry called `name`; where there is none, the error suggests the nearest."""
+        known = isinstance(name, str)
+        package = None if threading.get_ident() in self._importing else self._package
+        if known and name not in self._entries and package and name.replace("-", "").isalnum():
+            module = f"{package}.{self._homes.get(name, name.replace('-', '_'))}"
+            if importlib.util.find_spec(module) is not None:
+                importlib.import_module(module)  # all would cost seconds
+        if not known or (name not in self._entries and name not in self.names()):
+            hint = did_you_mean(str(name), self.names())
+            raise InputError(f"unknown {self.kind} {name!r}: {hint}")
         return self._entries[name]
-
-    def _import_module_of(self, name: str) -> None:
-        """Import the entry's home, or the module named like it, if there is one: all cost seconds."""
-        if self._package is not None and threading.get_ident() not in self._discovering:
-            home = self._homes.get(name, name.replace("-", "_"))
-            module = f"{self._package}.{home}"
-            if name.replace("-", "").isalnum() and importlib.util.find_spec(module) is not None:
-                importlib.import_module(module)
-
-    def _discover(self) -> None:
-        # Another thread waits for the modules, too; this one, asked by a module it imports, does not.
-        name, here = self._package, threading.get_ident()
-        if name is None or here in self._discovering:
-            return
-        self._discovering.add(here)
-        try:
-            package = importlib.import_module(name)
-            for module in pkgutil.iter_modules(package.__path__):
-                importlib.import_module(f"{name}.{module.name}")
-            self._package = None
-        finally:
-            self._discovering.discard(here)
 
 
 def check_parameters(kind: str, given: Iterable[str], known: Iterable[str]) -> None:

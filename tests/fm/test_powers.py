@@ -30,7 +30,7 @@ def objective_of(seed, degree, loss="squared", penalty=PENALTIES["l2"], gamma=0.
     model.z[:] = scale * rng.standard_normal(len(model.z))
     model.weights[:] = [[1.0, -0.5]]
     y = np.sign(rng.standard_normal(12)) if loss != "squared" else rng.standard_normal(12)
-    by = Regularization(penalty(), 0.2, beta, gamma)
+    by = Regularization(penalty, 0.2, beta, gamma)
     return Objective(model, X, y, LOSSES.get(loss), by, True, rng)
 
 
