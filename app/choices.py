@@ -15,7 +15,7 @@ def ask(widget: Callable[..., Any], label: str, *args: Any, key: str, **options:
     """Draw a widget whose value is in the address, and kept for the session.
 
     The browser's back button opens a page without its parameters, and a bound widget would then go back
-    to its default: in that run it is drawn unbound, with its last value.
+    to its default: in that run it is drawn unbound, with its last value, and bound again in the next.
     """
     visit = st.session_state.get("visit", 0)
     last, value = st.session_state.setdefault("kept", {}).get(key, (visit, None))
@@ -23,6 +23,7 @@ def ask(widget: Callable[..., Any], label: str, *args: Any, key: str, **options:
     restored = last != visit and context is not None and context.is_history_navigation
     if restored:
         st.session_state[key] = value
+        st.session_state["restored"] = True
     bind = None if restored else "query-params"
     value = widget(label, *args, key=key, bind=bind, persist_state="session", **options)
     st.session_state["kept"][key] = (visit, value)

@@ -41,3 +41,5 @@ if st.session_state.get("page") != page.title:
     st.session_state["page"] = page.title
     st.session_state["visit"] = st.session_state.get("visit", 0) + 1
 page.run()
+if st.session_state.pop("restored", False):
+    st.rerun()

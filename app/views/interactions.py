@@ -40,6 +40,7 @@ class Examples:
     y: Any
     names: tuple[str, ...]
     classes: bool
+    target: str
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class Result:
     value: float
     without: float
     rows: int
+    target: str
 
 
 def page() -> None:
@@ -69,7 +71,6 @@ def page() -> None:
             catalog = state.choose_catalog(PAGE)
             source: Any = catalog.key
             make: Any = lambda: of_likes(catalog.data)  # noqa: E731
-            target = "a like"
         else:
             content = uploads.content_of(file)
             frame = table(content, file.name)
@@ -84,7 +85,7 @@ def page() -> None:
     )
     key = ("interactions", source, amount)
     found = result(PAGE, key, lambda: fit(make(), STRENGTHS[amount]), "Fitting")
-    show(found, target)
+    show(found)
 
 
 # ---- examples
@@ -101,7 +102,7 @@ def table(content: bytes, name: str) -> pd.DataFrame:
 def of_likes(data: Interactions) -> Examples:
     """Return liked pairs and others with the features of both ends."""
     try:
-        return Examples(*liked_pairs(data, rows=MOST_ROWS), True)
+        return Examples(*liked_pairs(data, rows=MOST_ROWS), True, "a like")
     except InputError:
         raise InputError(
             "These data have no features of users or items. Upload a table with a column to predict."
@@ -113,8 +114,9 @@ def of_table(frame: pd.DataFrame, target: str) -> Examples:
     X, y, names = table_rows(frame, target, buckets=RANGES)
     values = pd.Series(y).value_counts()
     if pd.api.types.is_numeric_dtype(y) and len(values) > 2:
-        return Examples(X, y.astype(float), names, False)
-    return Examples(X, (y == values.index[-1]).astype(float), names, True)
+        return Examples(X, y.astype(float), names, False, target)
+    rarest = values.index[-1]
+    return Examples(X, (y == rarest).astype(float), names, True, f"{target}={rarest}")
 
 
 # ---- the fit
@@ -149,10 +151,11 @@ def fit(examples: Examples, gamma: float) -> Result:
     pairs = pd.DataFrame(
         [(*names, weight) for names, weight in listed], columns=["one", "other", "weight"]
     )
-    return Result(pairs, metric, float(value), float(without), examples.X.shape[0])
+    rows, target = examples.X.shape[0], examples.target
+    return Result(pairs, metric, float(value), float(without), rows, target)
 
 
-def show(found: Result, target: str) -> None:
+def show(found: Result) -> None:
     """Show what the pairs add, and the largest ones."""
     gain = f"{found.value - found.without:+.3f}"
     with st.container(horizontal=True, gap="large"):
@@ -162,9 +165,11 @@ def show(found: Result, target: str) -> None:
     if len(found.pairs) == 0:
         st.info("No pair has a weight: choose more pairs.")
         return
+    if found.value < found.without:
+        st.info("These pairs do not improve the prediction of the held-out rows: choose fewer.")
     top = found.pairs.head(SHOWN)
     rows = [(f"{r.one} × {r.other}", r.weight) for r in top.itertuples()]
-    title = f"Pairs that raise (blue) or lower (orange) {target}"
+    title = f"Pairs that raise (blue) or lower (orange) {found.target}"
     st.altair_chart(charts.bars(rows, title, "weight"), width="stretch")
     grid = pd.concat([top, top.rename(columns={"one": "other", "other": "one"})])
     grid = grid.rename(columns={"one": "row", "other": "column", "weight": "value"})

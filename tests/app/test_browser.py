@@ -76,9 +76,10 @@ def test_twelve_steps_across_the_pages_with_a_reload_lose_nothing(tab, address):
     settled(copy)
     assert titles(copy) == listed
     copy.close()
+    own = tab.url
     go(tab, "Compare")
     tab.go_back()  # 12
-    assert everything() == wanted
+    assert everything() == wanted and tab.url == own
 
 
 @pytest.mark.parametrize("user", ["u0115", "u0117", "u0124"])

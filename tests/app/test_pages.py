@@ -128,7 +128,7 @@ def test_a_threshold_divides_ratings():
 def test_lab_pages_find_something_on_the_sample(catalog):
     assert len(rules.rules(catalog, 20)) > 0
     found = interactions.fit(
-        interactions.Examples(*interactions.liked_pairs(DATA, rows=2000), True), 1e-3
+        interactions.Examples(*interactions.liked_pairs(DATA, rows=2000), True, "a like"), 1e-3
     )
     assert len(found.pairs) > 0 and found.value > 0.5
     frame = kernels.curves(catalog.draw(150, 150), ["mc", "linear"], 3)
@@ -165,7 +165,7 @@ def test_a_table_to_predict_may_have_decimal_commas():
     frame = interactions.table(content.encode("cp1252"), "retouren.csv")
     assert frame["Preis"].max() == 59.5
     examples = interactions.of_table(frame, "Zurück")
-    assert examples.classes and "Preis=0.5–11.5" in examples.names
+    assert examples.classes and examples.target == "Zurück=ja" and "Preis=0.5–11.5" in examples.names
 
 
 MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
