@@ -198,7 +198,7 @@ def models(name: str) -> dict[str, Any]:
     pair = {**common, "loss": "squared"}
     row = {**common, "fit_linear": False}
     network = {**row, "lifted": False, "fit_lower": "augment"}
-    fm = PairFactorizationMachine
+    fm = partial(PairFactorizationMachine, symmetric=False)  # as in the paper
     out: dict[str, Any] = {"bilinear": partial(Pairs, LowRankBilinear, **pair)}
     for m in (2, 3, 4, 5):
         out[f"HOFM {m}"] = partial(Pairs, fm, degree=m, **pair)

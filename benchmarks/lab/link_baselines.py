@@ -78,7 +78,8 @@ def main(names: list[str], models: list[str]) -> None:
     rows = []
     for name in names:
         graph = GRAPHS[name]()
-        alone = of_ids(*graph.sizes, graph.links)
+        n_left, n_right = graph.sizes
+        alone = of_ids(n_left, n_right, graph.links)
         for kind, one in (("ids", alone), ("features", graph)):
             if kind == "features" and graph.by_id:
                 continue

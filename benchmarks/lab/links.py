@@ -76,6 +76,9 @@ EPOCHS = 20  # of coordinate descent on NIPS
 WIDE = ("auc 1:100", "precision 1:100", "recall 1:100")
 
 
+HOFM = partial(PairFactorizationMachine, symmetric=False)  # as in the thesis
+
+
 class Hadamard:
     """A linear model on the products of both ends' features."""
 
@@ -203,13 +206,11 @@ def shallow(name: str, epochs: int, k: int, seeds: int = 3) -> None:
     families: dict[str, list[Any]] = {
         "PairSVM": [partial(PairSVM, C=C) for C in costs],
         "FBM": [partial(FactorizedBilinear, beta=b, **common) for b in betas],
-        "HOFM 2": [partial(PairFactorizationMachine, beta=b, **common) for b in betas],
+        "HOFM 2": [partial(HOFM, beta=b, **common) for b in betas],
     }
     for m in (3, 4):
         families[f"HOPairNet {m}"] = [partial(PairNet, degree=m, beta=b, **common) for b in betas]
-        families[f"HOFM {m}"] = [
-            partial(PairFactorizationMachine, degree=m, beta=b, **common) for b in betas
-        ]
+        families[f"HOFM {m}"] = [partial(HOFM, degree=m, beta=b, **common) for b in betas]
     parts = [rated(s) if name == "movielens" else coauthors(graph, s) for s in range(seeds)]
     splits, inner = [part for part, _ in parts], parts[0][1]
     file = f"links_table_3_2_{name}"
@@ -262,7 +263,7 @@ def deep(seeds: int = 3, only: Sequence[str] | None = None) -> None:
         "HOPairNet 3": PairNet,
         "HOPairNet 4": PairNet,
         "PairSVM": PairSVM,
-        **{f"HOFM {m}": PairFactorizationMachine for m in (2, 3, 4)},
+        **{f"HOFM {m}": HOFM for m in (2, 3, 4)},
     }
     parts = [coauthors(graph, seed) for seed in range(seeds)]
     for label in [*networks, *shallow_models]:

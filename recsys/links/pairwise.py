@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from recsys.errors import FitError, InputError
-from recsys.fm.order_weights import check_theta, weights_of_ones
+from recsys.fm.order_weights import check_theta
 from recsys.fm.penalties import L2, PENALTIES
 from recsys.fm.solvers.descent import Shrinkage
 from recsys.fm.solvers.pairs import pair_epoch
@@ -22,7 +22,7 @@ from recsys.multilinear.arrays import Compressed, Target
 from recsys.multilinear.forms import ANOVA, Form
 from recsys.multilinear.linear import bias_step, linear_epoch
 from recsys.multilinear.losses import LOSSES, loss_names, mean_loss
-from recsys.multilinear.pairs import Pairs, PairTerm, make_pairs, order_products, predict_pairs
+from recsys.multilinear.pairs import PairTerm, make_pairs, order_products, predict_pairs
 from recsys.utils.progress import report
 from recsys.utils.validation import check_choice, check_integer, check_real
 
@@ -105,17 +105,17 @@ class _Factorized(LinkPredictor):
         rng = check_random_state(self.random_state)
         self.beta_ = 0.5 / len(task.y) if self.beta is None else float(self.beta)
         self.symmetric_ = self._symmetric(task.A is task.B)
+        A, B = self._ends(task.A, task.B)
         order = np.argsort(task.left, kind="stable")
         left, right, y = task.left[order], task.right[order], task.y[order]
-        pairs = make_pairs(task.A, task.B, left, right, self.symmetric_)
-        shared = self._shared(task._replace(left=left, right=right))
-        self.shared_ = np.zeros(0 if shared is None else shared.shape[1])
-        columns = None if shared is None else shared.tocsc()
+        pairs = make_pairs(A, B, left, right, self.symmetric_)
+        columns = self._shared(A, B, left, right)
+        self.shared_ = np.zeros(0 if columns is None else columns.shape[1])
         self.terms_ = []
         for c in self._coefficients():
             k = self.n_components if len(c) > 2 else 1
             scale = self.init_scale if len(c) > 2 else 0.0
-            U, V = (scale * rng.standard_normal((X.shape[1], k)) for X in (task.A, task.B))
+            U, V = (scale * rng.standard_normal((X.shape[1], k)) for X in (A, B))
             self.terms_.append(PairTerm(np.array(c), U, V, np.ones(k)))
         self.terms_[-1] = self.terms_[-1]._replace(theta=self._theta())
         loss = LOSSES.get(self.loss)
@@ -123,7 +123,7 @@ class _Factorized(LinkPredictor):
         self.intercept_ = 0.0
         self.history_: list[dict[str, float]] = []
         started = time.perf_counter()
-        pred = self._forward(pairs, task, shared)
+        pred = self._predict(A, B, left, right)
         last = self._objective(Target(y, pred, loss.code, loss.curvature, np.ones(len(y))))
         self.history_.append({"objective": last, "seconds": 0.0})
         for step in range(1, self.max_iter + 1):
@@ -131,13 +131,8 @@ class _Factorized(LinkPredictor):
             if self.fit_intercept:
                 self.intercept_ += bias_step(target)
             if columns is not None:
-                linear_epoch(
-                    np.arange(len(self.shared_)),
-                    Compressed.of(columns),
-                    target,
-                    self.shared_,
-                    self.beta_,
-                )
+                visited = np.arange(len(self.shared_))
+                linear_epoch(visited, Compressed.of(columns), target, self.shared_, self.beta_)
             report(f"epoch {step}", step - 1, self.max_iter)
             weighted = [self._has_weights(term) for term in self.terms_]
             pair_epoch(pairs, self.terms_, target, shrinkages, weighted, self.num_threads or None)
@@ -146,7 +141,7 @@ class _Factorized(LinkPredictor):
                 orders = order_products(last_term, pairs, self.num_threads or None)
                 descend_on_simplex(orders, last_term.theta, target)
             if step % REFRESH == 0:
-                pred = self._forward(pairs, task, shared)
+                pred = self._predict(A, B, left, right)
             objective = self._objective(target._replace(pred=pred))
             if not np.isfinite(objective):
                 given = ", lower theta" if self._theta() is not None and not self._learns_theta() else ""
@@ -170,21 +165,15 @@ class _Factorized(LinkPredictor):
     def _has_weights(self, term: PairTerm) -> bool:
         return False
 
-    def _shared(self, task: Task) -> sp.csr_matrix | None:
+    def _ends(self, A: sp.csr_matrix, B: sp.csr_matrix) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+        """Return the features of both ends as the terms take them."""
+        return A, B
+
+    def _shared(
+        self, A: sp.csr_matrix, B: sp.csr_matrix, left: Index, right: Index
+    ) -> sp.csc_matrix | None:
         """Return the features that both ends share, (pairs, features), if the model weighs them."""
         return None
-
-    def _forward(self, pairs: Pairs, task: Task, shared: sp.csr_matrix | None) -> Array:
-        out = self.intercept_ + predict_pairs(
-            self.terms_,
-            task.A,
-            task.B,
-            pairs.left,
-            pairs.right,
-            pairs.symmetric,
-            self.num_threads or None,
-        )
-        return out if shared is None else out + shared @ self.shared_
 
     def _objective(self, target: Target) -> float:
         value = mean_loss(target)
@@ -197,9 +186,16 @@ class _Factorized(LinkPredictor):
         return value
 
     def _score(self, A: sp.csr_matrix, B: sp.csr_matrix, left: Index, right: Index) -> Array:
-        return self.intercept_ + predict_pairs(
+        return self._predict(*self._ends(A, B), left, right)
+
+    def _predict(self, A: sp.csr_matrix, B: sp.csr_matrix, left: Index, right: Index) -> Array:
+        out = self.intercept_ + predict_pairs(
             self.terms_, A, B, left, right, self.symmetric_, self.num_threads or None
         )
+        for start in range(0, len(left) if len(self.shared_) else 0, BLOCK):
+            part = slice(start, start + BLOCK)
+            out[part] += self._shared(A, B, left[part], right[part]) @ self.shared_
+        return np.asarray(out)
 
     def _parts(self, a: sp.csr_matrix, b: sp.csr_matrix) -> Parts:
         rows, columns = a.indices.astype(np.int64), b.indices.astype(np.int64)
@@ -332,25 +328,18 @@ class PairNet(_Factorized):
     def _has_weights(self, term: PairTerm) -> bool:
         return term.degree > 2 and term.degree % 2 == 0
 
-    def _shared(self, task: Task) -> sp.csr_matrix | None:
+    def _shared(
+        self, A: sp.csr_matrix, B: sp.csr_matrix, left: Index, right: Index
+    ) -> sp.csc_matrix | None:
         if not self.similarity:
             return None
-        if task.A.shape[1] != task.B.shape[1]:
+        if A.shape[1] != B.shape[1]:
             raise InputError(
-                f"similarity=True needs the same features at both ends, not {task.A.shape[1]} and "
-                f"{task.B.shape[1]}"
+                f"similarity=True needs the same features at both ends, not {A.shape[1]} and "
+                f"{B.shape[1]}"
             )
-        both = sp.csr_matrix(task.A[task.left].multiply(task.B[task.right]))
-        return sp.hstack([both, sp.csr_matrix(both.sum(axis=1))], format="csr")
-
-    def _score(self, A: sp.csr_matrix, B: sp.csr_matrix, left: Index, right: Index) -> Array:
-        out = super()._score(A, B, left, right)
-        if self.similarity:
-            for start in range(0, len(left), BLOCK):  # the pairs' rows a block at a time
-                part = slice(start, start + BLOCK)
-                shared = self._shared(Task(A, B, left[part], right[part], out[part]))
-                out[part] += shared @ self.shared_
-        return out
+        both = A[left].multiply(B[right])
+        return sp.csc_matrix(sp.hstack([both, sp.csr_matrix(both.sum(axis=1))]))
 
     def _parts(self, a: sp.csr_matrix, b: sp.csr_matrix) -> Parts:
         found = super()._parts(a, b)
@@ -427,7 +416,8 @@ class PairFactorizationMachine(_Factorized):
         at the left end (the linear one too); all orders from one table, the first too, weighted by a θ
         learned on the simplex, or given; or left out. Under `symmetric` both ends have the columns.
     symmetric : bool, optional
-        Predict the mean of both directions; by default the ends have different roles, as in the source.
+        Predict the mean of both directions; by default where both ends are of one kind. The source has
+        False.
     theta : sequence of `degree` floats, optional
         θ_t of A^t, t = 1…degree, under "inhomogeneous"; 1 each by default.
     penalty : "l2", "l1" or "ti"
@@ -459,7 +449,7 @@ class PairFactorizationMachine(_Factorized):
     degree: int = 2
     fit_linear: bool = True
     fit_lower: str | None = "explicit"
-    symmetric: bool | None = False
+    symmetric: bool | None = None
     theta: Any = None
     penalty: str = "l2"
     gamma: float = 1e-4
@@ -479,36 +469,6 @@ class PairFactorizationMachine(_Factorized):
                 "fit_lower='explicit' or None"
             )
         super().check_parameters()
-
-    def order_weights(self) -> Array:
-        """Return the weights of the orders of a shared table, (degree, components).
-
-        Entry (t − 1, s) multiplies A^t of a pair's concatenated features: θ under "simplex" and
-        "inhomogeneous"; under "augment" what the columns of ones come to, e_(degree − t) of their
-        entries in p_s at both ends.
-
-        Raises
-        ------
-        InputError
-            If no orders share a table.
-        NotFittedError
-            Before fit.
-
-        Notes
-        -----
-        Source: Blondel et al. 2016, (17)–(20).
-        """
-        self._check_fitted()
-        if self.theta_ is not None:
-            return np.repeat(self.theta_[:, None], self.n_components, axis=1)
-        if self.fit_lower != "augment":
-            raise InputError(
-                "order_weights needs orders that share a table: fit_lower='augment', 'simplex' or "
-                "'inhomogeneous'"
-            )
-        (term,) = self.terms_
-        left, right = self.n_features_
-        return weights_of_ones(np.vstack([term.left[left:], term.right[right:]]), self.degree)
 
     @property
     def theta_(self) -> NDArray[np.float64] | None:
@@ -553,32 +513,23 @@ class PairFactorizationMachine(_Factorized):
         orders = list(range(2, self.degree + 1)) if self.fit_lower == "explicit" else [self.degree]
         return [[1.0] * (t + 1) for t in ([1, *orders] if self.fit_linear else orders)]
 
-    def _widened(
-        self, A: sp.csr_matrix, B: sp.csr_matrix, both: bool
-    ) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-        """Append the columns of ones to A, or, where each is either end of a pair, to both."""
+    def _ends(self, A: sp.csr_matrix, B: sp.csr_matrix) -> tuple[sp.csr_matrix, sp.csr_matrix]:
         if self.fit_lower != "augment":
             return A, B
-        wide = sp.csr_matrix(sp.hstack([A, np.ones((A.shape[0], self.degree - 1))]))
-        return wide, wide if both else B
+        wide = self._with_ones(A)
+        if not self.symmetric_:
+            return wide, B
+        return wide, wide if A is B else self._with_ones(B)
 
-    def _fit(self, task: Task) -> None:
-        self.one_kind_ = task.A is task.B
-        A, B = self._widened(task.A, task.B, self._symmetric(self.one_kind_))
-        super()._fit(task._replace(A=A, B=B))
-
-    def _score(self, A: sp.csr_matrix, B: sp.csr_matrix, left: Index, right: Index) -> Array:
-        A, B = self._widened(A, B, self._symmetric(self.one_kind_))
-        return super()._score(A, B, left, right)
+    def _with_ones(self, X: sp.csr_matrix) -> sp.csr_matrix:
+        return sp.csr_matrix(sp.hstack([X, np.ones((X.shape[0], self.degree - 1))]))
 
     def _parts(self, a: sp.csr_matrix, b: sp.csr_matrix) -> Parts:
         if self.fit_lower != "augment":
             return super()._parts(a, b)
-        wide, width = self._widened(a, a, False)[0], a.shape[1]
-        other = self._widened(b, b, False)[0] if self._symmetric(self.one_kind_) else b
-        found = super()._parts(wide, other)
+        found = super()._parts(*self._ends(a, b))
         # a pair with a column of ones is the other feature's alone, a pair of two such is a constant
-        ones = found.rows >= width, found.columns >= b.shape[1]
+        ones = found.rows >= a.shape[1], found.columns >= b.shape[1]
         base = found.base + float(found.pairs[np.ix_(*ones)].sum())
         left = found.left + float(found.pairs[np.ix_(~ones[0], ones[1])].sum())
         right = found.right + float(found.pairs[np.ix_(ones[0], ~ones[1])].sum())

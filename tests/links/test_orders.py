@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from recsys import FitError, InputError, NotFittedError
+from recsys import FitError, InputError
 from recsys.fm import FactorizationMachineRegressor
 from recsys.links import PairFactorizationMachine, load_link_predictor
 from tests.links.contract import world
@@ -148,25 +148,6 @@ def test_threads_do_not_change_a_bit(monkeypatch):
     np.testing.assert_array_equal(one.theta_, two.theta_)
 
 
-@pytest.mark.parametrize("symmetric", [False, True])
-def test_the_weights_of_the_orders(symmetric):
-    A, _, pairs, y = world(3, one=True, n=60)
-    for lower, theta in SHARED.items():
-        model = machine(lower, 3, symmetric=symmetric, max_iter=2).fit(A, None, pairs, y)
-        expected = theta[:3] if theta else model.theta_
-        assert model.order_weights().tolist() == [[weight] * 2 for weight in expected]
-    model = PairFactorizationMachine(
-        degree=3, fit_lower="augment", n_components=1, symmetric=symmetric, max_iter=3, init_scale=0.5
-    ).fit(A, None, pairs, y)
-    (term,) = model.terms_
-    ones = [*term.left[6:, 0], *term.right[6:, 0]]
-    assert len(ones) == (4 if symmetric else 2) and model.theta_ is None
-    products = sum(a * b for i, a in enumerate(ones) for b in ones[:i])
-    assert model.order_weights().ravel().tolist() == pytest.approx([products, sum(ones), 1.0])
-    with pytest.raises(InputError, match="order_weights needs orders that share a table"):
-        PairFactorizationMachine(max_iter=1).fit(A, None, pairs, y).order_weights()
-
-
 def test_theta_is_a_parameter_and_is_checked(tmp_path):
     A, B, pairs, y = world(5, n=60)
     model = machine("inhomogeneous", 2, max_iter=2)
@@ -223,7 +204,5 @@ def test_a_fit_that_overflows_is_a_fit_error():
 
 def test_nothing_is_told_of_the_orders_before_fit():
     model = PairFactorizationMachine(fit_lower="simplex")
-    with pytest.raises(NotFittedError, match="not fitted"):
-        model.order_weights()
     with pytest.raises(AttributeError, match="theta_ is there after fit"):
         model.theta_  # noqa: B018

@@ -162,7 +162,7 @@ def test_orders_have_the_shares_they_are_drawn_with():
         (ItemsetMap([0, 1]), "itemsets must be sequences of integers"),
         (ItemsetMap([(1,), (False,)]), "itemsets must be sequences of integers"),
         (ItemsetMap(3), "itemsets must be sequences of integers"),
-        (ItemsetMap([(0,)], weights=["a"]), "must be 1 numbers"),
+        (ItemsetMap([(0,)], weights=["a"]), "weights must be an array"),
         (CountableItemsetMap(lambda n: ([(9,)], None)), "names feature 9 of 3"),
         (CountableItemsetMap(lambda n: ([(0,)], [1.0, 2.0])), "must be 1 numbers"),
         (CountableItemsetMap(lambda n: ([(0, 1), (1, 0)], None)), "comes twice"),
