@@ -48,7 +48,7 @@ def page() -> None:
     )
     cold = ask(
         st.checkbox,
-        "Measure on new objects only",
+        "Measure on new users and items only",
         key="cold",
         value=False,
         help="None of their links is known, only their features.",
