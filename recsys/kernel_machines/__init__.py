@@ -2,7 +2,7 @@
 
 from recsys.kernel_machines.komd import KOMD
 from recsys.kernel_machines.mkl import GRAM, RMKL, AverageMKL, EasyMKL
-from recsys.kernel_machines.selection import Selected, radius_margin_ratio, select_by_ratio
+from recsys.kernel_machines.selection import radius_margin_ratio
 
 __all__ = [
     "GRAM",
@@ -10,7 +10,5 @@ __all__ = [
     "RMKL",
     "AverageMKL",
     "EasyMKL",
-    "Selected",
     "radius_margin_ratio",
-    "select_by_ratio",
 ]

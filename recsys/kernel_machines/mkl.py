@@ -60,20 +60,9 @@ class _Combination(TwoClassMixin, BaseEstimator):
     identity: bool = True
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Any:
-        """Learn the weights and the machine.
-
-        Parameters
-        ----------
-        X : (rows, features), or (kernels, rows, rows) if kernels is "precomputed"
-        y : (rows,)
-            Two classes.
-        """
+        """Fit on (rows, features), or (kernels, rows, rows) if kernels is "precomputed"."""
         self._check_parameters()
-        rows, makers = self._training_grams(X, y)
-        codes = self._codes
-        if self.identity:
-            makers.append(lambda: np.eye(rows))
-        grams = Grams(makers, rows)
+        grams, codes = self._training_grams(X, y)
         self.weights_ = self._learn(grams, codes)
         K = grams.combine(self.weights_)
         solved, ball = separation(K, codes), _radius(K)
@@ -86,11 +75,9 @@ class _Combination(TwoClassMixin, BaseEstimator):
         return self
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return the combined machine's score: above 0 for the second class.
+        """Return the score, above 0 for the second class, of (rows, features).
 
-        Parameters
-        ----------
-        X : (rows, features), or (kernels, rows, training rows) if precomputed
+        If precomputed of (kernels, rows, training rows).
         """
         check_is_fitted(self)
         if self._precomputed:
@@ -119,21 +106,28 @@ class _Combination(TwoClassMixin, BaseEstimator):
     def _precomputed(self) -> bool:
         return isinstance(self.kernels, str) and self.kernels == "precomputed"
 
-    def _training_grams(self, X: Any, y: Any) -> tuple[int, list[Any]]:
+    def _training_grams(self, X: Any, y: Any) -> tuple[Grams, NDArray[np.int64]]:
+        """Return the Gram matrices and the rows' classes, 0 or 1."""
+        makers: list[Callable[[], NDArray[np.float64]]]
         if self._precomputed:
-            given = [np.asarray(K, dtype=np.float64) for K in X]
-            rows = len(given[0]) if given else 0
-            if rows == 0 or any(K.shape != (rows, rows) or not np.isfinite(K).all() for K in given):
+            matrices = [np.asarray(K, dtype=np.float64) for K in X]
+            rows = len(matrices[0]) if matrices else 0
+            if rows == 0 or any(K.shape != (rows, rows) or not np.isfinite(K).all() for K in matrices):
                 raise InputError("precomputed kernels are finite square matrices of one size")
-            self._set_classes(np.asarray(y), rows)
-            self.n_kernels_ = len(given)
-            return rows, [lambda K=K: K for K in given]
-        X, y = checked_rows(self, X, y, dtype="numeric", accept_sparse="csr")
-        self._set_classes(y, X.shape[0])
-        self.X_fit_ = X
-        self._resolved = [resolve(kernel) for kernel in self._kernel_list(X)]
-        self.n_kernels_ = len(self._resolved)
-        return X.shape[0], [lambda k=k: k(X, normalize=self.normalize) for k in self._resolved]
+            y = np.asarray(y)
+            makers = [lambda K=K: K for K in matrices]
+        else:
+            X, y = checked_rows(self, X, y, dtype="numeric", accept_sparse="csr")
+            rows, self.X_fit_ = X.shape[0], X
+            self._resolved = [resolve(kernel) for kernel in self._kernel_list(X)]
+            makers = [lambda k=k: k(X, normalize=self.normalize) for k in self._resolved]
+        self.classes_ = two_classes(y)
+        if len(y) != rows:
+            raise InputError(f"y has {len(y)} entries for {rows} rows")
+        self.n_kernels_ = len(makers)
+        if self.identity:
+            makers.append(lambda: np.eye(rows))
+        return Grams(makers, rows), (y == self.classes_[1]).astype(np.int64)
 
     def _kernel_list(self, X: Any) -> list[Any]:
         """Return the kernels given, or mC of every degree up to the most ones of a row."""
@@ -144,12 +138,6 @@ class _Combination(TwoClassMixin, BaseEstimator):
         ones = (X > 0).sum(axis=1) if not sp.issparse(X) else np.diff((X > 0).tocsr().indptr)
         most = max(1, int(np.max(ones)))
         return [make_kernel("mc", degree=d) for d in range(1, most + 1)]
-
-    def _set_classes(self, y: Any, rows: int) -> None:
-        self.classes_ = two_classes(y)
-        if len(y) != rows:
-            raise InputError(f"y has {len(y)} entries for {rows} rows")
-        self._codes = (y == self.classes_[1]).astype(np.int64)
 
 
 @dataclass(eq=False, repr=False)
@@ -371,10 +359,6 @@ class RMKL(_Descent):
 
     Attributes
     ----------
-    margin_, radius_, ratio_ : float
-        ρ, R and R²/(rows·ρ²) of Σ μ_r K_r and a hard margin on the training rows, as those of
-        the other machines; the ratio is infinite where the combination
-        does not separate the classes.
     objectives_ : list of float
         J after each accepted step, the first for equal weights.
     gap_ : float
@@ -382,12 +366,7 @@ class RMKL(_Descent):
 
     Notes
     -----
-    Source: Do, Kalousis, Woznica and Hilario 2009. Slack is the cheaper the larger Σ μ_r R_r², so
-    that between kernels of one margin the program takes the larger radius.
-
-    The row of this name in Polato's Table 9.1 is another: on kr-vs-kp, primary-tumor, spect and
-    tic-tac-toe its ratios are those of equal weights to 0.3%. The authors' published program puts
-    Σ_r μ_r K_r for K_r into the derivative for μ_r, so that all derivatives are equal but for R_r².
+    Source: Do, Kalousis, Woznica and Hilario 2009.
 
     Examples
     --------

@@ -1,45 +1,14 @@
-"""The choice of a kernel by its radius-margin ratio, without validation."""
+"""The radius-margin ratio of a Gram matrix, by which kernels are compared without validation."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from recsys.errors import InputError
-from recsys.kernel_machines.grams import resolve
 from recsys.kernels.expressiveness import TOLERANCE, Program, margin_program, radius_program
 from recsys.utils.validation import check_real
 
 SOLVER_TOLERANCE = 1e-7
-
-
-class Selected(NamedTuple):
-    """The kernel with the smallest ratio, its position, and the ratio of each.
-
-    Attributes
-    ----------
-    kernel : str, Kernel, Expression or callable
-        As it was given.
-    position : int
-        Its index among those given.
-    ratios : (kernels,) float64
-        R²/(rows·ρ²) of each.
-
-    Examples
-    --------
-    >>> from recsys.datasets import load_table
-    >>> table = load_table("monks-1")
-    >>> from recsys.kernel_machines import select_by_ratio
-    >>> select_by_ratio(["linear", "mdnf"], table.X, table.y).position
-    1
-    """
-
-    kernel: Any
-    position: int
-    ratios: NDArray[np.float64]
 
 
 def radius_margin_ratio(K: ArrayLike, y: ArrayLike, identity: float = 0.0) -> float:
@@ -98,39 +67,3 @@ def floor(G: NDArray[np.float64]) -> float:
 def ratio_of(G: NDArray[np.float64], solved: Program, ball: Program) -> float:
     """Return R²/(rows·ρ²) from the two programs of G, infinite where ρ is 0 but for rounding."""
     return ball.squared / solved.squared / len(G) if solved.squared > floor(G) else float("inf")
-
-
-def select_by_ratio(
-    kernels: Sequence[Any], X: ArrayLike, y: ArrayLike, *, normalize: bool = True, identity: float = 0.01
-) -> Selected:
-    """Return the kernel whose radius-margin ratio on (X, y) is smallest; the first of equals.
-
-    Parameters
-    ----------
-    kernels : sequence of str, Kernel, Expression or callable
-    X : (rows, features) binary
-    y : (rows,)
-        Two classes.
-    normalize : bool
-    identity : float in 0…1
-        As in `radius_margin_ratio`.
-
-    Notes
-    -----
-    Source: Polato's thesis, 8.4.
-
-    Examples
-    --------
-    >>> from recsys.datasets import load_table
-    >>> table = load_table("monks-1")
-    >>> from recsys.kernel_machines import select_by_ratio
-    >>> select_by_ratio(["linear", "mdnf"], table.X, table.y).kernel
-    'mdnf'
-    """
-    if len(kernels) == 0:
-        raise InputError("there is no kernel to choose from")
-    ratios = np.array(
-        [radius_margin_ratio(resolve(kernel)(X, normalize=normalize), y, identity) for kernel in kernels]
-    )
-    best = int(np.argmin(ratios))
-    return Selected(kernels[best], best, ratios)

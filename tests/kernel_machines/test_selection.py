@@ -2,14 +2,8 @@ import numpy as np
 import pytest
 from sklearn.svm import LinearSVC
 
-from recsys import InputError
-from recsys.kernel_machines import KOMD, radius_margin_ratio, select_by_ratio
+from recsys.kernel_machines import KOMD, radius_margin_ratio
 from recsys.kernels import make_kernel, margin, radius
-
-
-def real(X, Z):
-    X, Z = (x.toarray() if hasattr(x, "toarray") else np.asarray(x, dtype=float) for x in (X, Z))
-    return np.exp(-0.5 * ((X[:, None, :] - Z[None, :, :]) ** 2).sum(axis=2))
 
 
 def task(seed=0, rows=90):
@@ -31,16 +25,6 @@ def test_an_inseparable_kernel_is_infinite_until_the_identity_joins():
     K = make_kernel("linear")(X)
     assert radius_margin_ratio(K, y) == np.inf
     assert np.isfinite(radius_margin_ratio(K, y, identity=0.1))
-
-
-def test_the_smallest_ratio_is_chosen():
-    X, y = task()
-    kernels = ["linear", make_kernel("mc", degree=2), make_kernel("mc", degree=9)]
-    chosen = select_by_ratio(kernels, X, y)
-    assert chosen.position == int(np.argmin(chosen.ratios)) and chosen.kernel is kernels[chosen.position]
-    assert chosen.position == 1
-    with pytest.raises(InputError, match="no kernel"):
-        select_by_ratio([], X, y)
 
 
 @pytest.mark.parametrize("cost", [0.1, 1.0, 30.0])
