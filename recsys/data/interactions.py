@@ -79,15 +79,7 @@ class Interactions:
     excluded: Interactions | None = None
 
     def __post_init__(self) -> None:
-        """Refuse pairs that do not fit each other or the ids, before matrices are built from them.
-
-        Raises
-        ------
-        InputError
-            If an array has another length than `users`, or indices are no integers.
-        OutOfRangeError
-            If an index is beyond the ids.
-        """
+        """Refuse pairs that do not fit each other or the ids, before matrices are built from them."""
         for what, ids in (("users", self.user_ids), ("items", self.item_ids)):
             index = np.asarray(getattr(self, what))
             if index.ndim != 1 or index.dtype.kind not in "iu":
@@ -138,12 +130,6 @@ class Interactions:
             rows that were merged, and how many of them disagreed on the rating.
 
         Everything is taken by position: a Series' index is not looked at.
-
-        Raises
-        ------
-        InputError
-            If there is no row, lengths differ, an id is missing or neither text nor an integer,
-            or ratings, times or weights are no numbers.
         """
         given = (("users", users), ("items", items))
         columns = [(what, _vector(name, what, column)) for what, column in given]
@@ -241,12 +227,6 @@ class Interactions:
         cold_items : bool
             Whether items and users that only their table has are taken in; else a note counts them.
 
-        Raises
-        ------
-        InputError
-            If a column is absent, half the cells of one or more cannot be read, dates can be read in two
-            ways, or nothing is left; one line that names it.
-
         Examples
         --------
         >>> import pandas as pd
@@ -332,13 +312,7 @@ class Interactions:
         return titles_of(self.item_ids, self.item_features)
 
     def rated(self, least: float) -> Interactions:
-        """Return the pairs rated at least `least`, with the users and items that remain.
-
-        Raises
-        ------
-        InputError
-            If there are no ratings, or none is high enough.
-        """
+        """Return the pairs rated at least `least`, with the users and items that remain."""
         if self.rating is None:
             raise InputError(f"{self.name} has no ratings: a minimum rating cannot be applied")
         keep = self.rating >= least
@@ -357,11 +331,6 @@ class Interactions:
         """Return the pairs rated above 0, all where there are no ratings or a least one was applied.
 
         A rating at or below 0 is no interaction, as a value of a matrix is none.
-
-        Raises
-        ------
-        InputError
-            If none is.
 
         Examples
         --------
@@ -439,11 +408,6 @@ class Interactions:
             Rows rated below it are not tested, where it has ratings; what the interactions were read
             with when not given.
 
-        Raises
-        ------
-        InputError
-            If it cannot be read, or has no user or no item of the interactions.
-
         Examples
         --------
         >>> from recsys.data import Interactions, split
@@ -460,13 +424,7 @@ class Interactions:
 
     @staticmethod
     def lookup(what: str, known: NDArray[np.object_], ids: Sequence[str | int]) -> NDArray[np.int64]:
-        """Return the positions of ids among the known ones; `what` is "user" or "item".
-
-        Raises
-        ------
-        InputError
-            If some are unknown, naming them.
-        """
+        """Return the positions of ids among the known ones; `what` is "user" or "item"."""
         found = pd.Index(known).get_indexer(pd.Index(ids, dtype=object))
         if (found < 0).any():
             raise unknown_ids(what, known, [ids[k] for k in np.flatnonzero(found < 0).tolist()])

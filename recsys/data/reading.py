@@ -87,14 +87,11 @@ def read(
         decimal = like.decimal if decimal is None else decimal
         day_first = like.day_first if day_first is None else day_first
         duplicates = like.duplicates if duplicates is None else duplicates
-    roles: dict[str, str] = {}
-    unused: list[str] = []
 
     def wanted(source: Table) -> dict[str, bool]:
-        roles.update(_roles(source, chosen, like))
-        unused.extend(_candidates(source, chosen, like, roles))
-        ids = (roles["user"], roles["item"])
-        return {one: one in ids for one in (*roles.values(), *unused)}
+        roles, maybe = _roles(source, chosen, like)
+        candidates = [one for options in maybe.values() for one in options]
+        return {one: one in (roles["user"], roles["item"]) for one in (*roles.values(), *candidates)}
 
     path = isinstance(table, (str, os.PathLike))
     name = name or (Path(table).name if path else NAME)
@@ -108,9 +105,8 @@ def read(
         name=None if path else name,
     )
     where = source.name
-    if not roles:
-        wanted(source)
-    cells, notes = _cells(source, roles, unused, chosen, decimal, day_first)
+    roles, maybe = _roles(source, chosen, like)
+    cells, notes = _cells(source, roles, maybe, decimal, day_first)
     if least is not None and "rating" not in roles:
         raise InputError(f"{where}: a minimum rating needs a column of ratings: name it with rating=")
     rows = len(cells["user"].codes)
@@ -190,52 +186,45 @@ def _checked(
     return check_real("min_rating", min_rating, -np.inf, open_low=True)
 
 
-def _roles(source: Table, chosen: dict[str, str | None], like: Columns | None) -> dict[str, str]:
-    """Return the columns of users and items, and those that are named or were read before."""
+def _roles(
+    source: Table, chosen: dict[str, str | None], like: Columns | None
+) -> tuple[dict[str, str], dict[str, list[str]]]:
+    """Return the column of each role, and of the other roles the columns that have its names."""
     names, own, where = source.names, source.named, source.name
+    found = find_columns(names, own, source.first)
+    found["weight"] = [one for one in names if plain_name(one) in WEIGHT] if own else []
+    declined = {
+        role
+        for role in ("rating", "time")
+        if chosen[role] == NONE and NONE not in names or like is not None and getattr(like, role) is None
+    } | ({"weight"} if like is not None else set())
     roles: dict[str, str] = {}
     for role, given in chosen.items():
-        if given is None or (given == NONE and given not in names and role in ("rating", "time")):
-            continue
-        if given not in names:
-            raise absent(where, given, names, own)
-        roles[role] = given
-    if like is not None:
-        for role in ("user", "item", "rating", "time", "weight"):
-            before = getattr(like, role)
-            if chosen.get(role) is None and before in names and before not in roles.values():
-                roles[role] = before
-    found = find_columns(names, own, source.first)
+        if given is not None and not (given == NONE and role in declined):
+            if given not in names:
+                raise absent(where, given, names, own)
+            roles[role] = given
+    for role, given in chosen.items():
+        before = getattr(like, role, None)
+        if given is None and before in names and before not in roles.values():
+            roles[role] = before
+
+    def free(role: str) -> list[str]:
+        return [one for one in found[role] if one not in roles.values()]
+
     for role in ("user", "item"):
         if role not in roles:
-            free = [one for one in found[role] if one not in roles.values()]
-            if not free:
+            if not free(role):
                 raise no_role(where, role, names, own)
-            roles[role] = free[0]
-    return roles
-
-
-def _candidates(
-    source: Table, chosen: dict[str, str | None], like: Columns | None, roles: dict[str, str]
-) -> list[str]:
-    """Return columns that may be ratings, times or counts by their names: their cells decide."""
-    out: list[str] = []
-    names, own = source.names, source.named
-    found = find_columns(names, own, source.first)
-    for role in ("rating", "time"):
-        before = "" if like is None else getattr(like, role)
-        if chosen[role] is None and role not in roles and before is not None:
-            out += [one for one in found[role] if one not in roles.values()]
-    if chosen["weight"] is None and "weight" not in roles and like is None and own:
-        out += [one for one in names if plain_name(one) in WEIGHT and one not in roles.values()]
-    return out
+            roles[role] = free(role)[0]
+    others = [role for role in ("rating", "time", "weight") if role not in roles]
+    return roles, {role: free(role) for role in others if role not in declined}
 
 
 def _cells(
     source: Table,
     roles: dict[str, str],
-    unused: list[str],
-    chosen: dict[str, str | None],
+    maybe: dict[str, list[str]],
     decimal: str | None,
     day_first: bool | None,
 ) -> tuple[dict[str, Cells], list[str]]:
@@ -246,13 +235,11 @@ def _cells(
         for role in ("user", "item")
     }
     for role in ("rating", "time", "weight"):
-        options = [roles[role]] if role in roles else []
-        known = find_columns(unused)
-        if not options and role != "weight" and chosen[role] is None:
-            options = [one for one in known[role] if one not in roles.values()]
-        for one in options:
+        named = role in roles
+        for one in [roles[role]] if named else maybe.get(role, []) if role != "weight" else []:
+            if not named and one in roles.values():
+                continue
             column = source.column(one)
-            named = role in roles
             try:
                 if role == "time":
                     found = times_of(where, one, column, day_first)
@@ -263,26 +250,23 @@ def _cells(
                     raise
                 notes.append(f"{one} holds no numbers: it is not read as a {role}")
                 continue
-            filled = int((~found.missing).sum())
-            if 2 * int(found.unreadable.sum()) >= max(filled, 1):
-                if named and filled:
-                    such = f" ({found.example[:40]!r})" if found.example else ""
-                    raise InputError(
-                        f"{where}: {one} cannot be read as {role}{such}, nor most of its cells: "
-                        f"{int(found.unreadable.sum()):,} of {filled:,}"
-                    )
-                holds = "is empty" if not filled else "holds none"
+            filled, bad = int((~found.missing).sum()), int(found.unreadable.sum())
+            if named and filled and 2 * bad >= filled:
+                such = f" ({found.example[:40]!r})" if found.example else ""
+                raise InputError(
+                    f"{where}: {one} cannot be read as {role}{such}, nor most of its cells: "
+                    f"{bad:,} of {filled:,}"
+                )
+            if not named and 2 * bad >= filled:
+                holds = "holds none" if filled else "is empty"
                 notes.append(f"{one} is called as {role}s are, but {holds}: it is not read")
-                continue
-            if not named and not filled:
-                notes.append(f"{one} is called as {role}s are, but is empty: it is not read")
                 continue
             roles[role], cells[role] = one, found
             break
     notes += [note for one in cells.values() for note in one.notes]
     if source.index:
         notes.append(f"{', '.join(source.index)} taken from the index")
-    counts = [one for one in unused if plain_name(one) in WEIGHT and one not in roles.values()]
+    counts = [one for one in maybe.get("weight", []) if one not in roles.values()]
     if counts:
         notes.append(f"not read: {', '.join(counts)} (weight={counts[0]!r} takes counts or amounts)")
     return cells, notes

@@ -265,13 +265,18 @@ def is_header(cells: Sequence[str]) -> bool:
 
 def _of_json(text: Any, where: str) -> Table:
     content = bytes(text).decode()
+    rows: Any = []
     read = json.JSONDecoder(parse_constant=lambda _: None).decode  # NaN and Infinity are empty cells
     try:
         if content.lstrip()[0] == "{":
-            rows = [read(line) for line in content.splitlines() if line.strip()]
+            for line in content.split("\n"):
+                if line.strip():
+                    rows.append(read(line))
         else:
             rows = read(content)
     except (ValueError, RecursionError) as error:
+        if rows:
+            raise InputError(f"{where}: object {len(rows) + 1:,} is no JSON: {error}") from None
         try:
             rows = read(content)
         except (ValueError, RecursionError):
@@ -400,7 +405,7 @@ def _of_text(
         first = first.replace("::", "\x1f")
     if not isinstance(delimiter, str) or len(delimiter.encode()) != 1:
         raise InputError(f"delimiter must be one character or '::', not {delimiter!r}")
-    cells = next(csv.reader([first], delimiter=delimiter), [])
+    cells = (_fields([first], where, delimiter) or [[]])[0]
     own = is_header(cells) if header is None and names is None else bool(header)
     found = _names(where, cells, names, own)
     columns: dict[str, Any] = {}
@@ -421,6 +426,13 @@ def _of_text(
     if own and columns and len(next(iter(columns.values()))) == 0:
         raise InputError(f"{where}: no interactions; there is a header only")
     return table
+
+
+def _fields(lines: list[str], where: str, delimiter: str) -> list[list[str]]:
+    try:
+        return list(csv.reader(lines, delimiter=delimiter))
+    except csv.Error as error:
+        raise InputError(f"{where}: {first_line(error)}") from None
 
 
 def _cp1252(text: Any, notes: list[str]) -> bytes:
@@ -491,9 +503,7 @@ def _read_irregular(
     head = [
         line.decode(errors="replace") for line in data.split(b"\n", SAMPLE + skip)[skip : SAMPLE + skip]
     ]
-    sizes = [
-        (k, len(row)) for k, row in enumerate(csv.reader(head, delimiter=delimiter), skip + 1) if row
-    ]
+    sizes = [(k, len(row)) for k, row in enumerate(_fields(head, where, delimiter), skip + 1) if row]
     bad = [(line, size) for line, size in sizes if size != width]
     if 2 * len(bad) > len(sizes):
         raise InputError(
