@@ -13,7 +13,7 @@ import pytest
 import recsys
 from recsys import InputError, make_ranker
 from recsys.evaluation import evaluate
-from recsys.evaluation.significance import decision, mean_intervals, verdict
+from recsys.evaluation.significance import QUANTILES, decision, mean_intervals, resamples, verdict
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +86,16 @@ def test_intervals_against_a_plain_bootstrap():
         drawn.append(np.mean(parts, axis=0))
     expected = np.quantile(drawn, [0.025, 0.975], axis=0)
     np.testing.assert_allclose([low, high], expected, atol=0.1 * (expected[1] - expected[0]).max())
+
+
+def test_a_draw_without_users_of_a_fold_is_a_mean_over_the_other_folds():
+    values, folds = np.array([0.2, 0.9, 0.5, 0.4]), np.array([0, 1, 1, 1])
+    means = []
+    for times in np.concatenate(list(resamples(4, 3))):
+        drawn = [folds == fold for fold in (0, 1) if times[folds == fold].sum()]
+        means.append(np.mean([np.average(values[rows], weights=times[rows]) for rows in drawn]))
+    ends = mean_intervals(values[:, None], np.arange(4), folds, seed=3)
+    np.testing.assert_allclose(np.ravel(ends), np.quantile(means, QUANTILES), rtol=1e-12)
 
 
 def test_users_of_several_folds_are_drawn_as_one():

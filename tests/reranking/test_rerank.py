@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from recsys import InputError, make_ranker
-from recsys.reranking import overlap, rerank, similar
+from recsys.reranking import mmr, overlap, rerank, similar
 
 
 @pytest.fixture
@@ -20,6 +20,19 @@ def test_overlap_is_the_cosine_of_columns(liked):
             size = np.linalg.norm(X[:, a]) * np.linalg.norm(X[:, b])
             wanted = 1.0 if a == b else (X[:, a] @ X[:, b] / size if size else 0.0)
             assert found[a, b] == pytest.approx(wanted, abs=1e-12)
+
+
+def test_mmr_takes_the_best_item_at_each_step():
+    rng = np.random.default_rng(0)
+    scores, S = rng.random(8), rng.random((8, 8))
+    S = np.maximum(S, S.T)
+    relevance, chosen = (scores - scores.min()) / np.ptp(scores), []
+    while len(chosen) < 6:
+        left = [i for i in range(8) if i not in chosen]
+        chosen.append(
+            max(left, key=lambda i: 0.3 * relevance[i] - 0.7 * max((S[i, j] for j in chosen), default=0))
+        )
+    assert mmr(scores, S, 6, diversity=0.7).tolist() == chosen
 
 
 def test_without_wishes_it_is_recommend(ranker, liked):
