@@ -24,7 +24,7 @@ USUAL_ITEMS = (
     2_500  # up to which a dense inverse and all candidates of `auto` take no more than their share
 )
 ITEM_PAIRS = 40_000_000  # co-occurrence counts up to which models made of them do
-BY_COUNTS = ("ease", "cf-komd", "msdw")
+BY_COUNTS = {"ease": ITEM_PAIRS, "cf-komd": ITEM_PAIRS, "msdw": ITEM_PAIRS, "auto": 12 * ITEM_PAIRS}
 BY_EPOCHS = ("fm", "sparse-fm", "pairnet")
 ITERATIONS, LEAST_ITERATIONS = 20, 3
 AUTO_SECONDS = 40.0  # of all folds
@@ -54,7 +54,7 @@ def default_comparison(data: Interactions, folds: int) -> Comparison:
     models, left_out = [], []
     for spec in COMPARED:
         name = spec.partition(":")[0]
-        if name in BY_COUNTS and counts > ITEM_PAIRS:
+        if counts > BY_COUNTS.get(name, np.inf):
             left_out.append(name)
             continue
         if name == "ease" and items > USUAL_ITEMS:

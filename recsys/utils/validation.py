@@ -6,7 +6,6 @@ What passes here is clean: kernels below assume it.
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from recsys._jit import jit
-from recsys.errors import InputError, OutOfRangeError
+from recsys.errors import InputError, OutOfRangeError, first_line
 
 MOST = np.iinfo(np.int32).max  # item indices are int32
 
@@ -97,7 +96,7 @@ def clean_matrix(
     argument is never changed. NaN, infinity, broken index arrays and other sizes than asked for are
     refused.
     """
-    matrix = _to_csr(name, user_items)
+    matrix = _as_csr(name, user_items)
     rows, cols = matrix.shape
     if n_items is not None and cols != n_items:
         hint = " (it looks transposed)" if rows == n_items else ""
@@ -110,7 +109,7 @@ def clean_matrix(
             f"{name} has {rows} rows for {n_rows} users asked for; pass one row per user, "
             f"as {name}[userids]"
         )
-    indptr, indices, state = _compressed(name, matrix, rows, cols)
+    indptr, indices, state = _index_arrays(name, matrix)
     data = matrix.data[: indptr[-1]]
     if data.dtype != np.float32:
         if not np.isfinite(data).all():
@@ -135,37 +134,30 @@ def clean_matrix(
 def take_columns(matrix: Any, ids: ArrayLike) -> sp.csc_matrix:
     """Return some columns of a user × item matrix, (users, n) float64 CSC of ones where it is above 0.
 
-    Of a CSC matrix only the columns asked for are looked at. Messages call it `item_users`.
+    Of a CSC matrix only these columns are checked. Messages call it `item_users`.
     """
     name = "item_users"
-    if not sp.issparse(matrix) or matrix.format != "csc" or len(matrix.shape) != 2:
-        clean = clean_matrix(matrix, name=name)
-        out = sp.csc_matrix(clean[:, check_ids("ids", ids, clean.shape[1])], dtype=np.float64)
-        out.data[:] = 1.0
-        return out
-    rows, cols = matrix.shape
-    ids, data = check_ids("ids", ids, cols), _values(name, matrix.data)
-    indptr, indices = (_indices(name, what, getattr(matrix, what)) for what in ("indptr", "indices"))
-    if len(indptr) != cols + 1:
-        raise _broken(name)
-    first, end = indptr[ids].astype(np.int64), indptr[ids + 1].astype(np.int64)
-    if ((first < 0) | (end < first) | (end > min(len(indices), len(data)))).any():
-        raise _broken(name)
+    if not sp.issparse(matrix) or matrix.format != "csc":
+        matrix = clean_matrix(matrix, name=name).tocsc()
+    ids = check_ids("ids", ids, matrix.shape[1])
+    first, end = (np.asarray(matrix.indptr)[ids + k].astype(np.int64) for k in (0, 1))
+    if ((first < 0) | (end < first) | (end > min(len(matrix.indices), len(matrix.data)))).any():
+        raise InputError(f"{name} has broken index arrays: indptr leaves the indices")
     where = np.concatenate([np.arange(a, b) for a, b in zip(first, end, strict=True)] or [ids])
-    found, liked = indices[where], data[where] > 0
-    if len(found) and (found.min() < 0 or found.max() >= rows):
-        raise _broken(name)
-    owners = np.repeat(np.arange(len(ids)), end - first)
-    out = sp.csc_matrix((np.ones(liked.sum()), (found[liked], owners[liked])), (rows, len(ids)))
+    liked = matrix.data[where] > 0
+    rows, columns = matrix.indices[where][liked], np.repeat(np.arange(len(ids)), end - first)[liked]
+    if len(rows) and not 0 <= rows.min() <= rows.max() < matrix.shape[0]:
+        raise InputError(f"{name} has broken index arrays: an index is out of range")
+    out = sp.csc_matrix((np.ones(len(rows)), (rows, columns)), (matrix.shape[0], len(ids)))
     out.data[:] = 1.0  # an entry that is there twice is one interaction
     return out
 
 
-def _to_csr(name: str, given: Any) -> sp.csr_matrix:
+def _as_csr(name: str, given: Any) -> sp.csr_matrix:
     """Return a matrix as CSR; the index arrays of one that was CSR are yet to be checked.
 
-    scipy's conversions believe the index arrays they are given: compiled code then reads and
-    writes where those point. So every format is looked at before anything converts it.
+    SciPy's conversions trust index arrays, and its compiled code reads and writes where those point. So
+    those of another format pass SciPy's own check first.
     """
     if isinstance(given, (str, bytes)) or given is None:
         raise InputError(f"{name} must be a sparse user × item matrix, not {_short(given)}")
@@ -175,11 +167,33 @@ def _to_csr(name: str, given: Any) -> sp.csr_matrix:
         raise InputError(f"{name} must be a two-dimensional matrix, not {len(given.shape)}-dimensional")
     if given.shape[1] > MOST:
         raise InputError(f"{name} has {given.shape[1]:,} columns; at most {MOST:,} items can be indexed")
-    if given.format not in _SOUND:
-        raise InputError(
-            f"{name} is a sparse matrix of format {given.format!r}; {', '.join(_SOUND)} are taken"
-        )
-    return _SOUND[given.format](name, given)
+    if given.dtype.kind not in "biuf":
+        raise InputError(f"{name} holds {given.dtype} values; real numbers are needed")
+    if given.format == "csr":
+        return given
+    for what in ("indptr", "indices", "row", "col", "offsets"):
+        if np.asarray(getattr(given, what, 0)).dtype.kind not in "iu":
+            raise InputError(f"{name} has broken index arrays: {what} must be integers")
+    try:
+        if given.format in ("csc", "bsr"):
+            arrays = (given.data.astype(np.float64), given.indices, given.indptr)
+            given = type(given)(arrays, shape=given.shape)
+            given.check_format(full_check=True)
+        elif given.format == "lil":
+            owners = np.repeat(np.arange(given.shape[0]), [len(row) for row in given.rows])
+            data = np.array([value for row in given.data for value in row], np.float64)
+            columns = np.array([column for row in given.rows for column in row], np.int64)
+            given = sp.coo_matrix((data, (owners, columns)), given.shape)
+        elif given.format == "dia":
+            if (np.abs(np.asarray(given.offsets, np.float64)) >= max(given.shape)).any():
+                raise ValueError("an offset is out of range")
+            given = sp.dia_matrix((given.data, given.offsets), given.shape)
+        elif given.format == "coo":
+            data = given.data.astype(np.float64)
+            given = sp.coo_matrix((data, (given.row, given.col)), given.shape)
+        return sp.csr_matrix(given, dtype=np.float64)
+    except (ValueError, TypeError, IndexError, OverflowError) as error:
+        raise InputError(f"{name} has broken index arrays: {first_line(error)}") from None
 
 
 def _dense(name: str, given: Any) -> NDArray[np.float64]:
@@ -195,159 +209,26 @@ def _dense(name: str, given: Any) -> NDArray[np.float64]:
     return dense.astype(np.float64)
 
 
-def _values(name: str, values: Any, ndim: int = 1) -> Any:
-    """Refuse values that are no array of real numbers of this many dimensions."""
-    if not isinstance(values, np.ndarray) or values.dtype.kind not in "biuf":
-        kind = getattr(values, "dtype", type(values).__name__)
-        raise InputError(f"{name} holds {kind} values; real numbers are needed")
-    if values.ndim != ndim:
-        raise InputError(f"{name} has broken arrays: its values are {values.ndim}-dimensional")
-    return values
+def _index_arrays(name: str, matrix: sp.csr_matrix) -> tuple[Any, Any, int]:
+    """Return indptr and indices of a CSR matrix, checked, and whether they are in order.
 
-
-def _indices(name: str, what: str, given: Any) -> Any:
-    """Return an index array as int32 or int64; refuse what is no vector of integers."""
-    if not isinstance(given, np.ndarray) or given.dtype.kind not in "iu" or given.ndim != 1:
-        found = (
-            f"{given.ndim}-dimensional {given.dtype}"
-            if isinstance(given, np.ndarray)
-            else type(given).__name__
-        )
-        raise InputError(
-            f"{name} has broken index arrays: {what} must be integers in one dimension, not {found}"
-        )
-    if given.dtype == np.int32 or given.dtype == np.int64:
-        return given
-    if given.size and given.max() > np.iinfo(np.int64).max:
-        raise _broken(name)
-    return given.astype(np.int64)
-
-
-def _broken(name: str) -> InputError:
-    return InputError(f"{name} has broken index arrays: an index out of range or a falling indptr")
-
-
-def _compressed(name: str, matrix: Any, major: int, minor: int) -> tuple[Any, Any, int]:
-    """Return indptr, indices and order of a compressed matrix, checked."""
-    _values(name, matrix.data, 3 if matrix.format == "bsr" else 1)
-    indptr = _indices(name, "indptr", matrix.indptr)
-    indices = _indices(name, "indices", matrix.indices)
+    A row is recommended for in microseconds, SciPy's check takes a hundred.
+    """
+    indptr, indices = matrix.indptr, matrix.indices
+    for array in (indptr, indices, matrix.data):
+        if not isinstance(array, np.ndarray) or array.ndim != 1:
+            raise InputError(f"{name} has broken index arrays: they must be vectors")
+    if indptr.dtype.kind not in "iu" or indices.dtype.kind not in "iu":
+        raise InputError(f"{name} has broken index arrays: indices must be integers")
+    if indptr.dtype not in _WIDTHS:
+        indptr = indptr.astype(np.int64)
+    if indices.dtype not in _WIDTHS:
+        indices = indices.astype(np.int64)
     check = _order_of if _check_csr.small(len(indices)) else _check_csr
-    state = check(indptr, indices, len(matrix.data), major, minor)
+    state = check(indptr, indices, len(matrix.data), *matrix.shape)
     if state == _BROKEN:
-        raise _broken(name)
+        raise InputError(f"{name} has broken index arrays: an index out of range or a falling indptr")
     return indptr, indices, state
-
-
-def _from_csr(name: str, matrix: Any) -> Any:
-    return matrix  # the caller's to check: a row is recommended for in microseconds
-
-
-def _from_csc(name: str, matrix: Any) -> sp.csr_matrix:
-    rows, cols = matrix.shape
-    indptr, indices, _ = _compressed(name, matrix, cols, rows)
-    size = indptr[-1]  # arrays may be longer; scipy's tocoo() would read the rest
-    owners = np.repeat(np.arange(cols), np.diff(indptr))
-    return _from_triples(matrix.data[:size], indices[:size], owners, (rows, cols))
-
-
-def _from_bsr(name: str, matrix: Any) -> sp.csr_matrix:
-    rows, cols = matrix.shape
-    _values(name, matrix.data, 3)
-    _, tall, wide = matrix.data.shape
-    if tall < 1 or wide < 1 or rows % tall or cols % wide:
-        raise InputError(
-            f"{name} has broken arrays: blocks of {tall} × {wide} in a {rows} × {cols} matrix"
-        )
-    indptr, indices, _ = _compressed(name, matrix, rows // tall, cols // wide)
-    size = indptr[-1]
-    owners = np.repeat(np.arange(rows // tall), np.diff(indptr))
-    block, r, c = np.indices((size, tall, wide)).reshape(3, -1)
-    i, j = owners[block] * tall + r, indices[:size].astype(np.int64)[block] * wide + c
-    return _from_triples(matrix.data[:size].ravel(), i, j, (rows, cols))
-
-
-def _from_coo(name: str, matrix: Any) -> sp.csr_matrix:
-    data = _values(name, matrix.data)
-    i, j = (_indices(name, what, getattr(matrix, what)) for what in ("row", "col"))
-    return _placed(name, data, i, j, matrix.shape)
-
-
-def _from_dok(name: str, matrix: Any) -> sp.csr_matrix:
-    keys, values = list(matrix.keys()), list(matrix.values())
-    return _from_lists(name, keys, values, matrix.shape)
-
-
-def _from_lil(name: str, matrix: Any) -> sp.csr_matrix:
-    rows, data = matrix.rows, matrix.data
-    try:
-        fine = len(rows) == len(data) == matrix.shape[0] and all(
-            len(places) == len(values) for places, values in zip(rows, data, strict=True)
-        )
-        keys = [(i, j) for i, places in enumerate(rows) for j in places] if fine else []
-        values = [value for some in data for value in some] if fine else []
-    except TypeError:
-        fine = False
-    if not fine:
-        raise InputError(f"{name} has broken index arrays: its rows and values differ in length")
-    return _from_lists(name, keys, values, matrix.shape)
-
-
-def _from_lists(name: str, keys: list[Any], values: list[Any], shape: tuple[int, int]) -> sp.csr_matrix:
-    """Return CSR from (row, column) pairs and numbers that are Python objects."""
-    if not keys:
-        return sp.csr_matrix(shape, dtype=np.float64)
-    try:
-        places, data = np.array(keys), np.array(values)
-        fine = places.ndim == 2 and places.shape[1] == 2
-    except ValueError:  # nested lists of unequal lengths
-        fine = False
-    if not fine:
-        raise _broken(name)
-    i, j = _indices(name, "row", places[:, 0]), _indices(name, "col", places[:, 1])
-    return _placed(name, _values(name, data), i, j, shape)
-
-
-def _from_dia(name: str, matrix: Any) -> sp.csr_matrix:
-    rows, cols = matrix.shape
-    data = _values(name, matrix.data, 2)
-    offsets = _indices(name, "offsets", matrix.offsets)
-    if len(offsets) != len(data) or ((offsets <= -rows) | (offsets >= cols)).any():
-        raise InputError(
-            f"{name} has broken index arrays: one diagonal within the matrix per row of values is needed"
-        )
-    # An entry's position along its diagonal is its column.
-    which, j = np.nonzero(data)
-    i = j - offsets[which].astype(np.int64)
-    inside = (i >= 0) & (i < rows) & (j < cols)
-    return _from_triples(data[which, j][inside], i[inside], j[inside], (rows, cols))
-
-
-def _placed(name: str, data: Any, i: Any, j: Any, shape: tuple[int, int]) -> sp.csr_matrix:
-    """Return CSR from triples, once each lies within the matrix."""
-    if not len(data) == len(i) == len(j):
-        raise InputError(
-            f"{name} has broken index arrays: {len(i)} rows and {len(j)} columns for {len(data)} values"
-        )
-    for places, size in ((i, shape[0]), (j, shape[1])):
-        if len(places) and (places.min() < 0 or places.max() >= size):
-            raise _broken(name)
-    return _from_triples(data, i, j, shape)
-
-
-def _from_triples(data: Any, i: Any, j: Any, shape: tuple[int, int]) -> sp.csr_matrix:
-    return sp.csr_matrix((data.astype(np.float64), (i, j)), shape=shape)
-
-
-_SOUND: dict[str, Callable[[str, Any], sp.csr_matrix]] = {
-    "csr": _from_csr,
-    "csc": _from_csc,
-    "bsr": _from_bsr,
-    "coo": _from_coo,
-    "lil": _from_lil,
-    "dok": _from_dok,
-    "dia": _from_dia,
-}
 
 
 def _assemble(data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> sp.csr_matrix:
@@ -366,6 +247,7 @@ def _short(value: Any) -> str:
 # ---- kernels
 
 _CANONICAL, _UNSORTED, _BROKEN = 0, 1, 2
+_WIDTHS = (np.dtype(np.int32), np.dtype(np.int64))
 
 
 def _order_of(indptr: Any, indices: Any, size: int, rows: int, cols: int) -> int:
