@@ -30,6 +30,7 @@ from recsys.utils.progress import report
 from recsys.utils.two_classes import TwoClassMixin, two_classes
 from recsys.utils.validation import check_choice, check_integer, check_real
 
+LARGEST = float(np.finfo(np.float32).max)
 FAR = 10.0  # times the objective of the start and of a model of zeros: the fit has diverged
 PATIENCE = 5  # epochs without progress after which a solver that may rise has converged
 
@@ -402,8 +403,10 @@ def weighed_rows(
 
 
 def clean_rows(X: Any) -> sp.csr_matrix:
-    """Return a canonical copy: no duplicates, no stored zeros, sorted."""
+    """Return a canonical copy: no duplicates, no stored zeros, sorted, finite as float32."""
     rows = sp.csr_matrix(X, copy=True)
+    if np.abs(rows.data).max(initial=0.0) > LARGEST:
+        raise InputError("X holds values that are infinite as float32: scale the features")
     rows.sum_duplicates()
     rows.eliminate_zeros()
     return rows

@@ -227,12 +227,6 @@ class BayesianFactorizationMachineRegressor(RegressorMixin, BayesianFactorizatio
             By which the precision of a row's noise is multiplied, of at least 0 and not all 0: 2 is as
             the row twice, 0 leaves it out. Their sum is the number of observations, so that weights
             divided by their sum would be those of one.
-
-        Raises
-        ------
-        InputError
-            For parameters out of range, weights that are no such, draws that do not fit the memory, or a
-            y whose squares overflow.
         """
         self._check_parameters()
         X, y = checked_rows(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True)
@@ -339,11 +333,6 @@ class BayesianFactorizationMachineClassifier(TwoClassMixin, BayesianFactorizatio
         X : (rows, features) array or sparse matrix
         y : (rows,)
             Two classes.
-
-        Raises
-        ------
-        InputError
-            As for regression, and if there are not two classes.
         """
         self._check_parameters()
         X, y = checked_rows(self, X, y, accept_sparse="csr", dtype=np.float64)

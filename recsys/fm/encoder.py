@@ -66,13 +66,7 @@ class PairEncoder:
         self.users, self.items, self.buckets, self.unknown = users, items, buckets, unknown
 
     def fit(self, n_users: int, n_items: int) -> PairEncoder:
-        """Lay out the columns.
-
-        Raises
-        ------
-        InputError
-            If a number is below 0, or a feature table has another number of rows.
-        """
+        """Lay out the columns."""
         check_integer("n_users", n_users, 0)
         check_integer("n_items", n_items, 0)
         check_choice("unknown", self.unknown, ("ignore", "error"))
@@ -99,13 +93,7 @@ class PairEncoder:
         return self
 
     def transform(self, users: ArrayLike, items: ArrayLike) -> sp.csr_matrix:
-        """Return one row a pair, float64 CSR.
-
-        Raises
-        ------
-        InputError
-            For negative indices, or unknown ones under unknown="error".
-        """
+        """Return one row a pair, float64 CSR."""
         both: list[NDArray[np.int64]] = []
         for what, given, size in (("users", users, self.sizes_[0]), ("items", items, self.sizes_[1])):
             ids = check_ids(what, given, size if self.unknown == "error" else None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from recsys.errors import InputError
 from recsys.multilinear.symmetric import elementary_polynomials
+from recsys.utils.features import real_array
 
 __all__ = ["check_theta", "weights_of_ones"]
 
@@ -22,13 +22,10 @@ def check_theta(theta: Any, degree: int, fit_lower: str | None) -> NDArray[np.fl
             "it, or have none"
         )
     try:
-        values = list(theta)
-        given = np.array([float(value) for value in values if isinstance(value, Real)])
-    except (TypeError, ValueError, OverflowError):
-        values, given = [], np.empty(0)
-    if len(given) < len(values):
+        given = real_array("theta", theta, 1, finite=True)
+    except InputError:
         given = np.empty(0)
-    if given.shape != (degree,) or not np.isfinite(given).all():
+    if len(given) != degree:
         raise InputError(
             f"theta must be {degree} numbers, one for each order from 1 to degree, not {str(theta)[:60]}"
         )

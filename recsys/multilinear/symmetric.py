@@ -36,11 +36,6 @@ def newton_identities(power_sums: Sequence[Any]) -> list[Any]:
     power_sums : sequence of m numbers, arrays or tensors
         Entry r − 1 is Σ_j z_j^r.
 
-    Raises
-    ------
-    InputError
-        If they cannot be added and multiplied.
-
     Examples
     --------
     >>> newton_identities([6.0, 14.0, 36.0])  # of 1, 2, 3
@@ -68,11 +63,6 @@ def symmetric_polynomials(a: ArrayLike, up_to: int) -> NDArray[np.float64]:
     Returns
     -------
     (up_to,) float64
-
-    Raises
-    ------
-    InputError
-        If `a` is no vector of real numbers, or `up_to` no integer of at least 1.
 
     Examples
     --------

@@ -14,6 +14,7 @@ from recsys import InputError
 from recsys.datasets import load_dataset
 from recsys.fm import (
     AllSubsetsRegressor,
+    BayesianFactorizationMachineRegressor,
     FactorizationMachineClassifier,
     FactorizationMachineRegressor,
     PairEncoder,
@@ -342,7 +343,21 @@ def test_weights_of_the_orders_of_a_shared_table(lower, fit_linear):
         FactorizationMachineRegressor(max_iter=1).fit(X, y).order_weights()
 
 
-# ---- threads
+# ---- threads and large values
+
+
+@pytest.mark.parametrize(
+    "model",
+    [FactorizationMachineRegressor(), BayesianFactorizationMachineRegressor(n_draws=12)],
+    ids=str,
+)
+def test_what_is_infinite_as_float32_is_refused(model):
+    X, y = task(8)
+    with pytest.raises(InputError, match="infinite as float32"):
+        model.fit(1e100 * X, y)
+    model.set_params(num_threads=1).fit(X, y)
+    with pytest.raises(InputError, match="infinite as float32"):
+        model.predict(1e100 * X)
 
 
 @CUT_SHORT

@@ -1,7 +1,7 @@
-"""Accelerated proximal gradient on the whole vector: FISTA, and the non-monotone nmAPGD.
+"""Gradients of the whole vector: FISTA, the non-monotone nmAPGD, and sub-gradients.
 
 Sources: Beck and Teboulle 2009 with the restart of O'Donoghue and Candès; Li and Lin 2015; for the
-inexact nmAPGD on Ω_*, Atarashi et al. 2021, 8.2.
+inexact nmAPGD on Ω_*, Atarashi et al. 2021, 8.2, and for sub-gradients 3.2.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from recsys.fm.objective import Objective
 from recsys.fm.solvers.base import SOLVERS, WITH_PROX, Options, Solver
 
-__all__ = ["SMALLEST", "Fista", "NonMonotone", "Proximal"]
+__all__ = ["Fista", "NonMonotone", "Proximal", "SubGradient"]
 
 Vector = NDArray[np.float64]
 RESTLESS = 5  # epochs without progress after which nmAPGD returns to its lowest point
 SMALLEST = 1e-14  # step at which a line search gives up
+AGAIN = 1e-6  # the step with which a search for a sub-gradient step starts anew
 
 
 class Proximal(Solver):
@@ -138,3 +139,29 @@ class NonMonotone(Proximal):
         self.since += 1
         self.step *= 1.5
         return self._settle(new)
+
+
+@SOLVERS.add("subgradient")
+class SubGradient(Proximal):
+    """Sub-gradient steps on the objective whole, found by backtracking."""
+
+    monotone = False
+    place = 10
+
+    def epoch(self) -> float:
+        """Take one step that lowers the objective enough, if there is one."""
+        p = self.objective
+        gradient = p.subgradient(self.now)
+        square = float(gradient @ gradient)
+        while True:
+            new = self.now - self.step * gradient
+            value = p.smooth_value(new) + p.rough(new)
+            if value <= self.value - 1e-4 * self.step * square:
+                self.now, self.value = new, value
+                self.step *= 2.0
+                break
+            if self.step < SMALLEST:
+                self.step = AGAIN
+                break
+            self.step *= 0.5
+        return self._settle(self.now)
