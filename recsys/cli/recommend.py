@@ -29,9 +29,9 @@ from recsys.cli.options import (
 from recsys.errors import InputError, counted
 from recsys.rankers import load_package
 from recsys.recommender.lists import POPULAR, ListOptions, Users, any_popular, lists, rows_of
+from recsys.recommender.row_files import write_rows
 from recsys.utils.export import csv_text
 from recsys.utils.progress import bar, listening
-from recsys.utils.rows import write_rows
 from recsys.utils.validation import check_integer
 
 COLUMNS = {"user_id": str, "rank": int, "item_id": str, "title": str, "score": float}

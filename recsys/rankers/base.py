@@ -19,10 +19,10 @@ from recsys.errors import CapabilityError, InputError
 from recsys.rankers import files
 from recsys.rankers.answers import Explanation, Recommendations
 from recsys.rankers.inputs import Candidate, Data, Rows, checked_features, checked_times
+from recsys.rankers.recency import aligned
 from recsys.registry import check_parameters
 from recsys.utils import model_file
 from recsys.utils.progress import bar_of_python
-from recsys.utils.recency import aligned
 from recsys.utils.sparse import entries_of
 from recsys.utils.topn import LOWEST, Candidates, candidates, top_n
 from recsys.utils.validation import check_ids, check_integer, clean_matrix

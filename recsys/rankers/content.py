@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.rankers.base import Candidate, Data, Ranker, Rows, Shares
+from recsys.rankers.recency import recency_weights
 from recsys.rankers.registry import RANKERS
-from recsys.utils.recency import recency_weights
 from recsys.utils.sparse import entries_of, unit_rows
 from recsys.utils.validation import check_real
 

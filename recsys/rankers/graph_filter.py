@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from recsys.rankers.base import DENSE_ITEMS, Candidate, Data, Ranker, Rows, Shares
 from recsys.rankers.msdw import largest_eigenvalue
+from recsys.rankers.recency import recency_weights
 from recsys.rankers.registry import RANKERS
 from recsys.utils.linalg import leading_singular
 from recsys.utils.memory import check_fits
-from recsys.utils.recency import recency_weights
 from recsys.utils.sparse import entries_of, owners, row_votes
 from recsys.utils.validation import MOST, check_choice, check_integer, check_real
 

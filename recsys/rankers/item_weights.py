@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.rankers.base import Ranker, Rows, Shares
+from recsys.rankers.recency import recency_weights
 from recsys.rankers.scoring import best_sums, weighted_sums
-from recsys.utils.recency import recency_weights
 from recsys.utils.sparse import binary
 from recsys.utils.validation import check_real
 

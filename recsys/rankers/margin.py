@@ -29,11 +29,11 @@ from recsys.kernels.item_gram import (
 )
 from recsys.optim.simplex_qp import TOLERANCE, WORK, product, solve_face, solve_simplex
 from recsys.rankers.base import DENSE_ITEMS, MORE_ITEMS, Candidate, Data, Ranker, Rows, Shares
+from recsys.rankers.recency import recency_weights
 from recsys.rankers.registry import RANKERS
 from recsys.rankers.scoring import weighted_rows
 from recsys.registry import check_parameters
 from recsys.utils.memory import check_memory, free_memory
-from recsys.utils.recency import recency_weights
 from recsys.utils.sparse import entries_of, row_votes
 from recsys.utils.validation import check_choice, check_real, clean_matrix
 

@@ -23,10 +23,10 @@ from recsys._jit import in_parts, jit, parallel
 from recsys.errors import FitError, InputError
 from recsys.rankers.base import DENSE_ITEMS, Candidate, Data, Ranker, Rows, Shares
 from recsys.rankers.msdw import weigh
+from recsys.rankers.recency import newer
 from recsys.rankers.registry import RANKERS
 from recsys.rankers.scoring import weighted_sums
 from recsys.utils.memory import check_memory
-from recsys.utils.recency import newer
 from recsys.utils.sparse import entries_of, owners, row_votes
 from recsys.utils.threads import safe_blas
 from recsys.utils.validation import check_choice, check_integer, check_real

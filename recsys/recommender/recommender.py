@@ -42,13 +42,13 @@ from recsys.recommender.lists import (
     rows_of,
     word_of,
 )
+from recsys.recommender.row_files import write_rows
 from recsys.recommender.updates import updated
 from recsys.reranking import similar
 from recsys.utils import frames
 from recsys.utils.model_file import Target
 from recsys.utils.parallel import count_jobs, run_tasks
 from recsys.utils.progress import QUIET, bar, listening
-from recsys.utils.rows import write_rows
 from recsys.utils.validation import check_choice, check_flag, check_integer, check_real
 
 LOG = logging.getLogger(__name__)

@@ -16,7 +16,9 @@ import json
 import math
 import mmap
 import os
+import platform
 import struct
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, ParamSpec, TypeVar
@@ -25,7 +27,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from recsys.errors import InputError, ModelFileError
-from recsys.utils import mapping
 from recsys.utils.atomic import STRETCH, replacing
 from recsys.utils.files import shown
 from recsys.utils.version import __version__
@@ -36,6 +37,8 @@ MAX_ARRAYS = 256
 MAX_AXES = 8
 MAX_ENTRIES = 1 << 56  # of a shape whose empty axes are left out: NumPy counts these in bytes, too
 MAX_MESSAGE = 400  # characters
+# Not in Python's module before 3.13; the number of these processors' Linux.
+NO_RESERVE = 0x4000 if platform.machine() in ("x86_64", "AMD64", "aarch64", "arm64") else 0
 DTYPES = {
     "F32": np.float32,
     "F64": np.float64,
@@ -148,7 +151,7 @@ def read(
             raise ModelFileError(f"{name_of(path)} is another file than the one that was checked")
         arrays = {}
         digest = _digest({k: v for k, v in manifest.items() if k != "sha256"}, table)
-        content = mapping.mapped(file.fileno()) if mapped else None
+        content = _mapped(file.fileno()) if mapped else None
         for name, entry in table.items():
             if content is not None:
                 place = start + 8 + length + entry["data_offsets"][0]
@@ -308,6 +311,18 @@ def _reading(file: Any) -> Any:
         return io.BytesIO(file.read())
     except (AttributeError, TypeError, ValueError) as error:
         raise ModelFileError(f"{name_of(file)} cannot be read: {error}") from None
+
+
+def _mapped(descriptor: int) -> mmap.mmap:
+    """Return all of an open file; what is written to it changes this process's copy only.
+
+    Linux counts such a mapping as memory that may be needed, and refuses one above what there is, though
+    hardly anything of it is ever written to: so none is reserved there.
+    """
+    if sys.platform == "linux" and NO_RESERVE:
+        how = mmap.MAP_PRIVATE | NO_RESERVE
+        return mmap.mmap(descriptor, 0, flags=how, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+    return mmap.mmap(descriptor, 0, access=mmap.ACCESS_COPY)
 
 
 def _within(content: mmap.mmap, place: int, entry: dict[str, Any]) -> np.ndarray:

@@ -430,7 +430,7 @@ MUTANTS = [
     ),
     Mutant(
         "likes of an equal time are newer than each other",
-        "utils/recency.py",
+        "rankers/recency.py",
         "(times[order][1:] != times[order][:-1])",
         "(times[order][1:] >= times[order][:-1])",
         ("tests/rankers/test_recency.py", "-k", "ages_are_counted"),

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 
 from recsys import EASE, Blend, InputError, MSDw, list_rankers, load_ranker, make_ranker
-from recsys.utils.recency import aligned, newer, recency_weights
+from recsys.rankers.recency import aligned, newer, recency_weights
 from tests.lists import assert_close, assert_same_lists
 from tests.rankers.test_slist import histories
 from tests.reference import sequence
