@@ -49,7 +49,12 @@ def prox_squared_l1(q: ArrayLike, strength: float, method: str = "random") -> ND
     check_real("strength", strength, 0.0)
     check_choice("method", method, ("random", "sort"))
     sizes = np.abs(q)
-    cut = select(sizes.copy(), strength) if method == "random" else sorted_cut(np.sort(sizes), strength)
+    if method == "random":
+        cut = select(sizes.copy(), strength)
+    else:  # 2λS_θ/(1 + 2λθ), θ the last whose magnitude is above it
+        ranked = np.sort(sizes)[::-1]
+        levels = 2.0 * strength * np.cumsum(ranked) / (1.0 + 2.0 * strength * np.arange(1, len(q) + 1))
+        cut = max(levels[ranked > levels], default=0.0)
     return np.sign(q) * np.maximum(sizes - cut, 0.0)
 
 
@@ -114,22 +119,8 @@ def project_simplex(v: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @jit
-def sorted_cut(ascending, strength):
-    """Return 2λS_θ/(1 + 2λθ), what is taken from each magnitude."""
-    total = cut = 0.0
-    for j in range(len(ascending)):
-        value = ascending[len(ascending) - 1 - j]
-        total += value
-        level = 2.0 * strength * total / (1.0 + 2.0 * strength * (j + 1))
-        if value <= level:
-            break
-        cut = level
-    return cut
-
-
-@jit
 def select(values, strength):
-    """Return the same by random pivots, in expected linear time; permutes values."""
+    """Return 2λS_θ/(1 + 2λθ), what each magnitude loses, by random pivots; permutes values."""
     low, high = 0, len(values)
     total, count = 0.0, 0
     seed = np.uint64(88172645463325252)

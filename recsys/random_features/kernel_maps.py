@@ -52,15 +52,21 @@ class _Map(TransformerMixin, BaseEstimator):
     def fit(self, X: ArrayLike, y: Any = None) -> Any:
         """Draw the bases for as many features as X has."""
         self._check_parameters()
-        checked: Any = checked_rows(self, X, accept_sparse="csr", dtype=np.float64)
-        self._draw(checked.shape[1], np.random.default_rng(self.random_state))
+        rows = self._rows(X, reset=True)
+        self._draw(rows.shape[1], np.random.default_rng(self.random_state))
         return self
 
     def transform(self, X: ArrayLike) -> Any:
         """Return the random features of each row, (rows, n_components)."""
         check_is_fitted(self)
-        checked: Any = checked_rows(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        return self._map(sp.csr_matrix(checked, copy=True))  # writable, as what is compiled takes it
+        return self._map(self._rows(X, reset=False))
+
+    def _rows(self, X: ArrayLike, reset: bool) -> sp.csr_matrix:
+        checked: Any = checked_rows(self, X, accept_sparse="csr", dtype=np.float64, reset=reset)
+        rows = sp.csr_matrix(checked, copy=True)  # writable, as what is compiled takes it
+        if np.abs(rows.data).max(initial=0.0) > np.finfo(np.float32).max:
+            raise InputError("X holds a number too large for float32: scale the features")
+        return rows
 
     def _check_bases(self, features: int, tables: float = 1) -> None:
         D = self.n_components

@@ -241,3 +241,10 @@ def test_metrics():
     assert np.isnan(link_metrics([1, 0], [-1.0, -2.0]).precision)
     with pytest.raises(InputError, match="both"):
         link_metrics([1, 1], [0.0, 1.0])
+
+
+def test_numbers_that_are_infinite_as_float32_are_refused():
+    A, B, pairs, y = world()
+    for model in (PairNet(), PairSVM()):
+        with pytest.raises(InputError, match="too large for float32"):
+            model.fit(A * 1e100, B, pairs, y)

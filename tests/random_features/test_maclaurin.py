@@ -202,3 +202,12 @@ def test_a_part_of_few_components_needs_no_more_memory_than_they_do(monkeypatch)
 
     monkeypatch.setattr(memory, "free_memory", lambda: 8 * 3 * 1000)  # three entries a component
     CountableItemsetMap(lambda n: ([(j,) * n for j in range(3 if n else 1)], None), 1000).fit(X)
+
+
+@pytest.mark.parametrize(
+    "model", [DotProductMap(), RandomKernelMap(), ItemsetMap([(0,)]), CountableItemsetMap()]
+)
+def test_numbers_that_are_infinite_as_float32_are_refused(model):
+    model.fit(X)
+    with pytest.raises(InputError, match="too large for float32"):
+        model.transform(X * 1e100)
