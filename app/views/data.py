@@ -134,9 +134,10 @@ def choose_roles(preview: uploads.Preview) -> dict[str, str]:
     """Show which column has which role; empty where nothing is sure."""
     roles: dict[str, str] = {}
     options = [NONE, *preview.columns]
-    for place, role in zip(st.columns(len(LABELS)), LABELS, strict=True):
+    grid = st.grid(len(LABELS), min_column_width=130)
+    for role in LABELS:
         sure = preview.roles.get(role, NONE)
-        with place:
+        with grid.cell():
             chosen = st.selectbox(
                 LABELS[role],
                 options,
