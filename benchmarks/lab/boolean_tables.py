@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,12 +12,43 @@ import numpy as np
 
 from recsys.data.tables import read_text
 from recsys.datasets import categorical
-from recsys.datasets.categorical import MISSING, OneHot, encode, read_categorical, read_rows
+from recsys.datasets.categorical import MISSING, OneHot, encode
 from recsys.errors import DatasetError, InputError
 
 
+def read_arff(path: Path) -> tuple[list[str], list[list[str]]]:
+    """Return the names of the columns and the rows of cells."""
+    names: list[str] = []
+    rows: list[list[str]] = []
+    in_data = False
+    for number, line in enumerate(read_text(path, "latin-1").split("\n"), 1):
+        text = line.strip()
+        if not text or text.startswith("%"):
+            continue
+        if in_data:
+            cells = [
+                c.strip().strip("'\"")
+                for c in next(csv.reader([text], quotechar="'", skipinitialspace=True))
+            ]
+            if len(cells) != len(names):
+                raise InputError(
+                    f"{path}, line {number}: {len(cells)} values for {len(names)} attributes"
+                )
+            rows.append(cells)
+        elif text.lower().startswith("@attribute"):
+            found = re.match(r"@attribute\s+('[^']*'|\"[^\"]*\"|\S+)", text, re.I)
+            if found is None:
+                raise InputError(f"{path}, line {number}: an attribute without a name")
+            names.append(found.group(1).strip("'\""))
+        elif text.lower().startswith("@data"):
+            in_data = True
+    if not names or not rows:
+        raise InputError(f"{path}: no ARFF table (attributes and data) in it")
+    return names, rows
+
+
 def _kr_vs_kp(folder: Path) -> OneHot:
-    return read_categorical(_present(folder / "kr-vs-kp.arff"), None, "won")
+    return encode(*read_arff(_present(folder / "kr-vs-kp.arff")), None, "won", "kr-vs-kp")
 
 
 def _present(path: Path) -> Path:
@@ -31,7 +63,7 @@ def _primary_tumor(folder: Path) -> OneHot:
     So the table has the rows, features and ones of the thesis'. It does not say how it has grouped the
     classes.
     """
-    names, rows = read_rows(_present(folder / "primary.tumor.arff"))
+    names, rows = read_arff(_present(folder / "primary.tumor.arff"))
     keep = [k for k, name in enumerate(names) if name not in ("histologic-type", "degree-of-diffe")]
     target = "class" if "class" in names else names[0]
     rows = [["unknown" if row[k] in MISSING else row[k] for k in keep] for row in rows]
@@ -42,7 +74,7 @@ def _primary_tumor(folder: Path) -> OneHot:
 
 def _soybean(folder: Path) -> OneHot:
     """Take the largest classes as one: other groups have the thesis' shares, but not its ratios."""
-    names, rows = read_rows(_present(folder / "soybean.arff"))
+    names, rows = read_arff(_present(folder / "soybean.arff"))
     rows = [row for row in rows[:307] if not any(cell in MISSING for cell in row)]
     return replace(
         encode(names, rows, "class", _group(rows, names.index("class"), 0.55), "soybean"),
@@ -60,7 +92,7 @@ def _group(rows: list[list[str]], column: int, share: float) -> list[str]:
 
 
 def _spect(folder: Path) -> OneHot:
-    parts = [read_rows(_present(folder / f"spect.{half}.arff")) for half in ("train", "test")]
+    parts = [read_arff(_present(folder / f"spect.{half}.arff")) for half in ("train", "test")]
     names = parts[0][0]
     target = next(name for name in names if name.lower() in ("class", "overall_diagnosis"))
     rows = parts[0][1] + parts[1][1]
@@ -69,7 +101,7 @@ def _spect(folder: Path) -> OneHot:
 
 
 def _splice(folder: Path) -> OneHot:
-    names, rows = read_rows(_present(folder / "splice.arff"))
+    names, rows = read_arff(_present(folder / "splice.arff"))
     drop = [k for k, name in enumerate(names) if "name" in name.lower()]
     target = next(name for name in names if name.lower() == "class")
     keep = [k for k in range(len(names)) if k not in drop]
@@ -133,7 +165,7 @@ def _dna(folder: Path) -> OneHot:
 
 
 def _votes(folder: Path) -> OneHot:
-    names, rows = read_rows(_present(folder / "vote.arff"))
+    names, rows = read_arff(_present(folder / "vote.arff"))
     return encode(names, rows, names[-1], "democrat", "house-votes")
 
 

@@ -1,4 +1,4 @@
-"""Categorical tables, one-hot: ARFF and CSV files, tic-tac-toe and MONK's problems.
+"""Categorical tables, one-hot: files, tic-tac-toe and MONK's problems.
 
 Every column becomes one 0/1 feature a value, named `column=value`. Rows with a missing value (`?` or
 empty) are dropped and counted.
@@ -6,8 +6,6 @@ empty) are dropped and counted.
 
 from __future__ import annotations
 
-import csv
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,8 +18,8 @@ from numpy.typing import NDArray
 
 from recsys.data.columns import some
 from recsys.data.encoding import encode_table
-from recsys.data.tables import read_table, read_text
-from recsys.errors import DatasetError, InputError, counted
+from recsys.data.tables import read_table
+from recsys.errors import DatasetError, InputError
 from recsys.registry import did_you_mean
 
 MISSING = ("?", "")
@@ -41,19 +39,17 @@ class OneHot:
 def read_categorical(
     path: str | Path, target: str | None = None, positive: str | Sequence[str] | None = None
 ) -> OneHot:
-    """Read an ARFF or delimited file of categories and encode it.
+    """Read a file of categories and encode it.
 
     The class is the last column when no `target` is given. `positive` is the value, or values, to be
     learned; of two values the more frequent one when not given.
     """
-    names, rows = read_rows(path)
-    return encode(names, rows, target, positive, str(path))
-
-
-def read_rows(path: str | Path) -> tuple[list[str], list[list[str]]]:
-    """Return the column names and the rows of cells of an ARFF or delimited file."""
-    path = Path(path)
-    return _read_arff(path) if path.suffix == ".arff" else _read_delimited(path)
+    table = read_table(path, header=True)
+    if len(set(table.names)) < len(table.names):
+        raise InputError(f"{path}: two columns have one name")
+    columns = [table.texts(name) for name in table.names]
+    rows = [list(row) for row in zip(*columns, strict=True)]
+    return encode(table.names, rows, target, positive, str(path))
 
 
 def encode(
@@ -82,7 +78,7 @@ def encode(
             found = ", ".join(map(str, values[:12]))
             raise InputError(
                 f"{source}: {target} has {len(values)} values ({found}); "
-                "name the one to learn with --positive"
+                "name the one to learn with positive="
             )
         positive = [str(values[np.argmax(counts)])]
     wanted = [positive] if isinstance(positive, str) else list(positive)
@@ -99,47 +95,9 @@ def encode(
     others = [k for k, name in enumerate(names) if name != target]
     table = pd.DataFrame(cells[:, others], columns=[names[k] for k in others])
     encoded = encode_table(table, numbers="values", separator=None)
-    note = f"{dropped:,} of {counted(len(rows), 'row')} with a missing value dropped"
+    note = f"rows with a missing value, dropped: {dropped:,} of {len(rows):,}"
     X = encoded.X.toarray().astype(np.uint8)
     return OneHot(X, y, encoded.names, f"{target}={'|'.join(wanted)}", (note,) if dropped else ())
-
-
-def _read_arff(path: Path) -> tuple[list[str], list[list[str]]]:
-    names: list[str] = []
-    rows: list[list[str]] = []
-    in_data = False
-    for number, line in enumerate(read_text(path, "latin-1").split("\n"), 1):
-        text = line.strip()
-        if not text or text.startswith("%"):
-            continue
-        if in_data:
-            cells = [
-                c.strip().strip("'\"")
-                for c in next(csv.reader([text], quotechar="'", skipinitialspace=True))
-            ]
-            if len(cells) != len(names):
-                raise InputError(
-                    f"{path}, line {number}: {len(cells)} values for {len(names)} attributes"
-                )
-            rows.append(cells)
-        elif text.lower().startswith("@attribute"):
-            found = re.match(r"@attribute\s+('[^']*'|\"[^\"]*\"|\S+)", text, re.I)
-            if found is None:
-                raise InputError(f"{path}, line {number}: an attribute without a name")
-            names.append(found.group(1).strip("'\""))
-        elif text.lower().startswith("@data"):
-            in_data = True
-    if not names or not rows:
-        raise InputError(f"{path}: no ARFF table (attributes and data) in it")
-    return names, rows
-
-
-def _read_delimited(path: Path) -> tuple[list[str], list[list[str]]]:
-    table = read_table(path, header=True)
-    if len(set(table.names)) != len(table.names):
-        raise InputError(f"{path}: two columns have one name")
-    columns = [table.texts(name) for name in table.names]
-    return table.names, [list(row) for row in zip(*columns, strict=True)]
 
 
 def tic_tac_toe() -> OneHot:

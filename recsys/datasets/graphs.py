@@ -133,11 +133,6 @@ def read_graph(
     one_kind : bool, optional
         Without tables of objects: whether both columns are of one kind. By default they are, unless they
         are called user and item, if half the ids of the shorter one are in the other.
-
-    Raises
-    ------
-    InputError
-        If a table cannot be read, an id is unknown, or there is no link.
     """
     table = _table_of(pairs, "pairs")
     if len(table.names) < 2:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.lab.boolean_tables import list_tables, load_table
+from benchmarks.lab.boolean_tables import list_tables, load_table, read_arff
 from benchmarks.lab.common import artificial_dnf
 from recsys import DatasetError, InputError
 from recsys.datasets import categorical
@@ -80,7 +80,7 @@ def test_tic_tac_toe_equals_the_official_file():
         pytest.skip("the real tables are not here")
     ours, theirs = (
         load_table("tic-tac-toe", FOLDER),
-        read_categorical(FOLDER / "tic-tac-toe.arff", positive="positive"),
+        categorical.encode(*read_arff(FOLDER / "tic-tac-toe.arff"), None, "positive", "tic-tac-toe"),
     )
     assert theirs.X.shape == ours.X.shape
     theirs_rows = {(tuple(x), y) for x, y in zip(theirs.X, theirs.y, strict=True)}
@@ -94,7 +94,7 @@ def test_one_hot_drops_and_counts_rows_with_missing_values(tmp_path):
     assert table.names == ("a=x", "a=y", "b=1", "b=2")
     assert table.X.tolist() == [[1, 0, 1, 0], [0, 1, 0, 1], [1, 0, 0, 1]]
     assert table.y.tolist() == [0, 1, 1] and table.target == "c=no"
-    assert table.notes == ("2 of 5 rows with a missing value dropped",)
+    assert table.notes == ("rows with a missing value, dropped: 2 of 5",)
 
 
 ARFF = "% a comment\n@relation r\n@attribute 'the a' {x,y}\n@attribute b {1,2}\n@data\n'x',1\ny, 2\n"
@@ -103,7 +103,7 @@ ARFF = "% a comment\n@relation r\n@attribute 'the a' {x,y}\n@attribute b {1,2}\n
 def test_arff_with_quoted_names(tmp_path):
     path = tmp_path / "t.arff"
     path.write_text(ARFF)
-    assert read_categorical(path, positive="2").names == ("the a=x", "the a=y")
+    assert categorical.encode(*read_arff(path), None, "2", "t").names == ("the a=x", "the a=y")
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_bad_arff_names_the_line(tmp_path, text, message):
     path = tmp_path / "t.arff"
     path.write_text(text)
     with pytest.raises(InputError, match=message):
-        read_categorical(path)
+        read_arff(path)
 
 
 def test_unknown_and_absent_tables():
