@@ -19,18 +19,6 @@ from numpy.typing import NDArray
 
 from recsys.errors import FitError
 
-__all__ = [
-    "first_converged",
-    "leading_singular",
-    "least_squares",
-    "solve_positive",
-    "solve_symmetric",
-    "spectral_norm",
-    "symmetric_eigen",
-    "symmetric_eigenvalues",
-    "tridiagonal_eigenvalues",
-]
-
 RANK = 1e-13  # eigenvalues below this share of the largest one are rounding
 Array = NDArray[Any]
 
@@ -85,19 +73,6 @@ def symmetric_eigenvalues(A: Array) -> Array:
     )
 
 
-def tridiagonal_eigenvalues(diagonal: Sequence[float], beside: Sequence[float]) -> Array:
-    """Return the eigenvalues of a tridiagonal matrix, ascending; errors as `symmetric_eigen`."""
-    usual = partial(scipy.linalg.eigh_tridiagonal, diagonal, beside, eigvals_only=True)
-    return first_converged(
-        "eigenvalues of a tridiagonal matrix did not converge: scale the values",
-        [
-            usual,
-            lambda: usual(lapack_driver="stev"),
-            lambda: symmetric_eigenvalues(np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)),
-        ],
-    )
-
-
 def spectral_norm(A: Array) -> float:
     """Return the largest singular value of a matrix; errors as `symmetric_eigen`."""
     return first_converged(
@@ -109,22 +84,11 @@ def spectral_norm(A: Array) -> float:
     )
 
 
-def solve_positive(A: Array, b: Array) -> Array:
-    """Return A⁻¹b of a positive definite matrix by its Cholesky factor.
-
-    Where rounding has left it without one, what its eigenvectors give: the shortest solution.
-    """
-    return first_converged(
-        "a linear system has no solution: raise the regularization, or scale the features",
-        [
-            lambda: scipy.linalg.cho_solve(scipy.linalg.cho_factor(A), b),
-            lambda: _by_eigenvectors(A, b),
-        ],
-    )
-
-
 def solve_symmetric(A: Array, b: Array) -> Array:
-    """Return A⁻¹b of a symmetric matrix, by its LU factors; fallback and errors as `solve_positive`."""
+    """Return A⁻¹b of a symmetric matrix, by its LU factors.
+
+    Where rounding has left it singular, what its eigenvectors give: the shortest solution.
+    """
     return first_converged(
         "a linear system has no solution: raise the regularization, or scale the features",
         [lambda: np.linalg.solve(A, b), lambda: _by_eigenvectors(A, b)],
