@@ -390,7 +390,7 @@ class PairSVMRanker(HistoryRanker):
     def _item_vectors(self, model: Any, B: sp.csr_matrix) -> NDArray[np.float32]:
         """Return what each feature of a history adds to every item, (features, items)."""
         shape = (model.A_.shape[0], model.B_.shape[0])
-        dual = sp.csr_matrix((model.dual_coef_, model.pairs_), shape=shape)
+        dual = sp.csr_matrix((model.dual_coef_, (model.left_, model.right_)), shape=shape)
         W = model.A_.T @ (dual @ model.B_)
         return np.ascontiguousarray((W @ B.T).toarray(), dtype=np.float32)
 
