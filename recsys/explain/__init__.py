@@ -4,7 +4,14 @@ from recsys.explain import text
 from recsys.explain.counterfactuals import Change, WhatIf, what_if
 from recsys.explain.item_rules import ItemRule, item_rule, lower_bound
 from recsys.explain.profile_rules import Attributes, TasteRule, item_attributes, taste_rule
-from recsys.explain.reasons import PartShare, Reasons, blend_parts, reasons, reasons_for_items
+from recsys.explain.reasons import (
+    PartShare,
+    Reasons,
+    blend_parts,
+    reasons,
+    reasons_for_items,
+    reasons_for_lists,
+)
 from recsys.explain.rule import Rule, agreement, rule_weight, signed_weights
 from recsys.explain.rule_learning import LearnedRule, MeasuredRule, learn_rule, measure_rule
 from recsys.explain.rule_search import SearchResult, search_rule
@@ -32,6 +39,7 @@ __all__ = [
     "measure_rule",
     "reasons",
     "reasons_for_items",
+    "reasons_for_lists",
     "rule_weight",
     "search_rule",
     "signed_weights",

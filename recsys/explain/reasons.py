@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -99,28 +102,71 @@ def reasons_for_items(
     scores : (n,) float, optional
         Of the items in a list: a model without shares then computes no scores again.
     """
-    check_integer("N", N, 1)
     liked = clean_matrix(row, n_rows=1, name="row")
     times = stored_times(ranker, userid, times)
     wanted = check_ids("item", items, getattr(ranker, "n_items_", None))
-    if liked.nnz and "explain" in ranker.capabilities:
+    if scores is None and "explain" not in ranker.capabilities:
         options = {"recalculate_user": recalculate_user, "times": times}
-        results = []
-        for one in ranker.explain_items(userid, liked, wanted, liked.nnz, **options):
-            listed, rest = one.contributions[:N], one.contributions[N:]
-            others = float(sum(value for _, value in rest))
-            results.append(Reasons("exact", one.score, one.bias + others, listed, others, len(rest)))
-        return results
-    if scores is not None:
-        known = np.asarray(scores, dtype=np.float64)
-    elif liked.nnz == 0:
-        options = {"recalculate_user": recalculate_user, "times": times}
-        known = ranker.scores(userid, liked, **options)[0, wanted]
-    else:
-        known = score_rows(ranker, [userid], liked, times, recalculate_user=recalculate_user)[0, wanted]
-    if liked.nnz == 0 or "similar-items" not in ranker.capabilities:
-        return _popularity(ranker, wanted, known)
-    return _nearest(ranker, liked, wanted, known, N)
+        score = ranker.scores if liked.nnz == 0 else partial(score_rows, ranker)
+        scores = score([userid], liked, **options)[0, wanted]
+    known = None if scores is None else [np.asarray(scores, dtype=np.float64)]
+    options = {"recalculate_user": recalculate_user, "times": times, "scores": known}
+    return reasons_for_lists(ranker, [userid], liked, [wanted], N, **options)[0]
+
+
+def reasons_for_lists(
+    ranker: Ranker,
+    userids: ArrayLike,
+    rows: Any,
+    items: Sequence[ArrayLike],
+    N: int = 10,
+    *,
+    scores: Sequence[NDArray[Any]] | None = None,
+    **options: Any,
+) -> list[list[Reasons]]:
+    """Return the `reasons` of the items in lists of several users. Other parameters: as of `reasons`.
+
+    Parameters
+    ----------
+    userids : (users,) int
+    rows : (users, items) sparse matrix
+        The liked items.
+    items : sequence of int arrays
+        One for each user.
+    scores : sequence of float arrays, optional
+        Of the items; needed by a model without shares.
+    """
+    check_integer("N", N, 1)
+    liked = clean_matrix(rows, n_rows=len(items), name="rows")
+    shares: Any = [(of, None) for of in scores or ()]
+    if "explain" in ranker.capabilities:
+        shares = ranker.shares(userids, liked, items, **options)
+    bounds, results = itertools.pairwise(liked.indptr.tolist()), []
+    for bound, some, (of, adds) in zip(bounds, map(np.asarray, items), shares, strict=True):
+        own = liked.indices[slice(*bound)]
+        if len(own) == 0 or (adds is None and "similar-items" not in ranker.capabilities):
+            results.append(_popularity(ranker, some, of))
+        elif adds is None:
+            results.append(_nearest(ranker, own, some, of, N))
+        else:
+            results.append(_exact(own, of, adds, N))
+    return results
+
+
+def _exact(
+    liked: NDArray[Any], scores: NDArray[np.float64], shares: NDArray[np.float64], N: int
+) -> list[Reasons]:
+    """Return the liked items with the largest shares, equal ones by index."""
+    order = np.argsort(-np.abs(shares), axis=1, kind="stable")[:, :N]
+    values = np.take_along_axis(shares, order, axis=1)
+    rest, unlisted = shares.copy(), shares.shape[1] - order.shape[1]
+    np.put_along_axis(rest, order, 0.0, axis=1)
+    others, bias = rest.sum(axis=1), scores - values.sum(axis=1)
+    columns = (scores, bias, liked[order], values, others)
+    return [
+        Reasons("exact", score, base, list(zip(ids, listed, strict=True)), more, unlisted)
+        for score, base, ids, listed, more in zip(*(one.tolist() for one in columns), strict=True)
+    ]
 
 
 def _popularity(ranker: Ranker, items: NDArray[Any], scores: NDArray[Any]) -> list[Reasons]:
@@ -132,33 +178,21 @@ def _popularity(ranker: Ranker, items: NDArray[Any], scores: NDArray[Any]) -> li
 
 
 def _nearest(
-    ranker: Ranker, liked: sp.csr_matrix, items: NDArray[Any], scores: NDArray[Any], N: int
+    ranker: Ranker, own: NDArray[Any], items: NDArray[Any], scores: NDArray[Any], N: int
 ) -> list[Reasons]:
-    """Return the liked items most similar to each item."""
+    """Return the liked items most similar to each item, equal ones by index."""
     if len(items) == 0:
         return []
-    own = liked.indices
-    if "embeddings" in ranker.capabilities:
-        vectors = ranker.item_embeddings()  # type: ignore[attr-defined]
-        similarities = _unit(vectors[items]) @ _unit(vectors[own]).T
-    else:
-        similarities = np.zeros((len(items), len(own)))
-        order = np.argsort(own)
-        ids, values = ranker.similar_items(items, N=len(own), items=own)
-        for k, (names, cosines) in enumerate(zip(ids, values, strict=True)):
-            similarities[k, order[np.searchsorted(own[order], names)]] = cosines
+    similarities = ranker.similarities(items, own)
+    order = np.argsort(-similarities, axis=1, kind="stable")[:, : N + 1]
+    values = np.take_along_axis(similarities, order, axis=1)
     results = []
-    for item, row, score in zip(items.tolist(), similarities, scores.tolist(), strict=True):
-        order = np.lexsort((own, -row))
-        pairs = [(int(own[k]), float(row[k])) for k in order if own[k] != item]
-        results.append(Reasons("nearest", score, score, pairs[:N], unlisted=max(len(pairs) - N, 0)))
+    columns = (items, scores, own[order], values)
+    for item, score, ids, near in zip(*(one.tolist() for one in columns), strict=True):
+        pairs = [pair for pair in zip(ids, near, strict=True) if pair[0] != item][:N]
+        unlisted = len(own) - (item in own) - len(pairs)
+        results.append(Reasons("nearest", score, score, pairs, unlisted=unlisted))
     return results
-
-
-def _unit(vectors: NDArray[Any]) -> NDArray[Any]:
-    vectors = vectors.astype(np.float64)
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / np.where(norms > 0, norms, 1.0)
 
 
 def stored_times(ranker: Ranker, userid: int, times: Any) -> Any:

@@ -7,7 +7,7 @@ A ranker subclasses `Ranker` as a dataclass whose fields are its parameters. It 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -32,7 +32,8 @@ MORE_ITEMS = 2_000  # from which on `auto` tries more candidates
 BLOCK_BYTES = 64_000_000  # of the scores that are held at a time
 
 Callback = Callable[..., Any]
-Shares = tuple[float, NDArray[np.float64]]  # a score, and what each interaction of the row adds to it
+# Scores of some items, (n,), and what each interaction of a row adds to them, (n, interactions).
+Shares = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 # What a ranker can do, and the method that says so.
 ABILITIES = {
@@ -122,9 +123,9 @@ class Ranker:
     def _scores(self, rows: Rows, users: NDArray[np.int64] | None = None) -> NDArray[np.floating]:
         """Return new finite scores, (rows, items); `users` are None for rows of others than the fit's.
 
-        `_explain(rows, items, users)` returns the `Shares` of each of some items in one row's scores,
-        aligned with the row's indices; `_item_similarity(ids)` (ids, items) similarities, and
-        `_user_similarity(ids)` those of users.
+        `_explain(rows, items, users)` returns the `Shares` of some items in each row's scores, aligned
+        with its indices, `items` an array for each row; `_item_similarity(ids)` (ids, items)
+        similarities, and `_user_similarity(ids)` those of users.
         """
         raise NotImplementedError
 
@@ -352,20 +353,66 @@ class Ranker:
         times: Any = None,
     ) -> list[Explanation]:
         """Return the explanations of several items; the other parameters are those of `explain`."""
-        self._check_capability("explain")
         N = check_integer("N", N, 1)
         userid = check_integer("userid", userid, 0)
+        row = clean_matrix(user_items, n_items=getattr(self, "n_items_", None), n_rows=1)
+        options = {"recalculate_user": recalculate_user, "times": times}
+        [(scores, shares)] = self.shares(userid, row, [itemids], **options)
+        order = np.argsort(-np.abs(shares), axis=1, kind="stable")[:, :N]
+        values = np.take_along_axis(shares, order, axis=1)
+        triples = zip(scores.tolist(), row.indices[order].tolist(), values.tolist(), strict=True)
+        return [
+            Explanation(score, score - sum(listed), list(zip(liked, listed, strict=True)))
+            for score, liked, listed in triples
+        ]
+
+    def shares(
+        self,
+        userid: int | ArrayLike,
+        user_items: Any,
+        items: Sequence[ArrayLike],
+        *,
+        recalculate_user: bool = False,
+        times: Any = None,
+    ) -> list[Shares]:
+        """Return the scores of some items for each user, and what each liked item adds to them.
+
+        Parameters
+        ----------
+        userid, user_items, recalculate_user, times
+            As in `recommend`.
+        items : sequence of int arrays
+            Items of each user.
+
+        Returns
+        -------
+        list of (scores, shares)
+            (n,) and (n, liked) float64 for each user, in the order of the row's indices.
+        """
+        self._check_capability("explain")
         users, rows = self._request(userid, user_items, recalculate_user, times)
-        items, liked = check_ids("itemid", itemids, self.n_items_), rows.matrix.indices
-        if len(liked) == 0:
-            scores = self._all_scores(users, rows)[0, items].astype(float)
-            return [Explanation(score, score, []) for score in scores.tolist()]
-        out = []
-        for score, shares in self._explain(rows, items, users):  # type: ignore[attr-defined]
-            order = np.lexsort((liked, -np.abs(shares)))[:N]
-            listed = [(int(liked[k]), float(shares[k])) for k in order]
-            out.append(Explanation(score, score - sum(value for _, value in listed), listed))
+        ids = [check_ids("itemid", some, self.n_items_) for some in items]
+        full = np.diff(rows.matrix.indptr) > 0
+        if full.all():
+            return self._explain(rows, ids, users)  # type: ignore[attr-defined, no-any-return]
+        out: list[Shares] = []
+        for k, some in enumerate(ids):
+            row, user = rows.part(k, k + 1), None if users is None else users[k : k + 1]
+            if full[k]:
+                out += self._explain(row, [some], user)  # type: ignore[attr-defined]
+            else:
+                scores = self._all_scores(user, row)[0, some].astype(float)
+                out.append((scores, np.zeros((len(some), 0))))
         return out
+
+    def similarities(self, items: ArrayLike, others: ArrayLike) -> NDArray[np.floating]:
+        """Return the similarities of some items to others, as `similar_items` has them."""
+        self._check_capability("similar-items")
+        ids = [check_ids("items", some, self.n_items_) for some in (items, others)]
+        return self._similarities(*ids)
+
+    def _similarities(self, items: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.floating]:
+        return self._item_similarity(items)[:, others]  # type: ignore[attr-defined, no-any-return]
 
     def similar_items(
         self,

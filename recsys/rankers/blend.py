@@ -73,8 +73,11 @@ class StandardizedSum(Ranker):
         return [part._scores(_read_by(part, rows)) for part in self.parts_]
 
     def _scores(self, rows: Rows, users: NDArray[np.int64] | None = None) -> NDArray[np.floating]:
-        out = np.zeros(rows.matrix.shape, dtype=np.float32)
-        for scores, weight in zip(self._part_scores(rows), self.part_weights_, strict=True):
+        return self._weighted(self._part_scores(rows))
+
+    def _weighted(self, blocks: list[NDArray[np.floating]]) -> NDArray[np.floating]:
+        out = np.zeros(blocks[0].shape, dtype=np.float32)
+        for scores, weight in zip(blocks, self.part_weights_, strict=True):
             out += np.float32(weight) * standardized(scores)
         return out if self.ties is None else break_ties(out, popularity_ranks(self.popularity_))
 
@@ -97,25 +100,29 @@ class StandardizedSum(Ranker):
         return np.concatenate([weight * standardized(block) for block, weight in weighted]).astype(float)
 
     def _explain(
-        self, rows: Rows, items: NDArray[np.int64], users: NDArray[np.int64] | None = None
+        self, rows: Rows, items: Sequence[NDArray[np.int64]], users: NDArray[np.int64] | None = None
     ) -> list[Shares]:
-        scores = self._scores(rows)[0, items].astype(np.float32).astype(float).tolist()
-        shares = np.zeros((len(items), rows.matrix.nnz))
         blocks = self._part_scores(rows)
+        scores = self._weighted(blocks)
+        shares = [
+            np.zeros((len(some), span.stop - span.start))
+            for some, span in zip(items, rows.spans, strict=True)
+        ]
         for part, weight, block in zip(self.parts_, self.part_weights_, blocks, strict=True):
             if "explain" in part.capabilities:
-                deviation = block[0].std(dtype=np.float64)
+                deviation = block.std(axis=1, dtype=np.float64)
+                scale = weight / np.where(deviation > 1e-12, deviation, 1.0)
                 own = part._explain(_read_by(part, rows), items)  # type: ignore[attr-defined]
-                scale = weight / deviation if deviation > 1e-12 else weight
-                shares += scale * np.array([one for _, one in own]).reshape(shares.shape)
-        return list(zip(scores, shares, strict=True))
+                for total, factor, (_, one) in zip(shares, scale, own, strict=True):
+                    total += factor * one
+        parts = zip(scores, items, shares, strict=True)
+        return [(of[some].astype(np.float32).astype(float), one) for of, some, one in parts]
 
     def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.floating]:
-        able = [part for part in self.parts_ if "similar-items" in part.capabilities]
-        if not able:
-            raise InputError(f"no part of this {self.name} offers similar items")
-        found: NDArray[np.floating] = able[0]._item_similarity(ids)  # type: ignore[attr-defined]
-        return found
+        for part in self.parts_:
+            if "similar-items" in part.capabilities:
+                return part._item_similarity(ids)  # type: ignore[attr-defined, no-any-return]
+        raise InputError(f"no part of this {self.name} offers similar items")
 
     def _check_state(self) -> None:
         names, parts = self.part_names_, self.parts_

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -90,12 +91,14 @@ class Content(Ranker):
         return np.asarray((profiles @ self._item_vectors().T).toarray(), dtype=np.float32)
 
     def _explain(
-        self, rows: Rows, items: NDArray[np.int64], users: NDArray[np.int64] | None = None
+        self, rows: Rows, items: Sequence[NDArray[np.int64]], users: NDArray[np.int64] | None = None
     ) -> list[Shares]:
         votes = recency_weights(rows.matrix, rows.times, self.recency)
-        own = self.attributes_[rows.matrix.indices].astype(np.float64)
-        products = (own @ self._item_vectors()[items].T.astype(np.float64)).toarray()
-        return [(float(one.sum()), one) for one in (votes[:, None] * products).T]
+        vectors, shares = self._item_vectors(), []
+        for span, some in zip(rows.spans, items, strict=True):
+            own = self.attributes_[rows.matrix.indices[span]].astype(np.float64)
+            shares.append(votes[span] * (vectors[some].astype(np.float64) @ own.T).toarray())
+        return [(one.sum(axis=1), one) for one in shares]
 
     def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         return np.asarray((self.attributes_[ids] @ self.attributes_.T).toarray(), dtype=np.float32)

@@ -6,6 +6,7 @@ copied out. BLAS runs on one thread around it, as it asks.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -19,7 +20,7 @@ from recsys._jit import threads_of
 from recsys.errors import FitError
 from recsys.rankers.base import Candidate, Data, Ranker, Rows, Shares
 from recsys.rankers.registry import RANKERS
-from recsys.rankers.scoring import cosines
+from recsys.rankers.scoring import cosines, cosines_between
 from recsys.utils.linalg import least_squares
 from recsys.utils.memory import check_fits
 from recsys.utils.progress import report
@@ -135,6 +136,9 @@ class ImplicitFactors(Ranker):
 
     def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         return cosines(self.item_factors_, ids)
+
+    def _similarities(self, items: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float64]:
+        return cosines_between(self.item_factors_, items, others)
 
     def _user_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         return cosines(self.user_factors_, ids)
@@ -320,19 +324,22 @@ class LMF(ImplicitFactors):
         return np.insert(out, bias, 1.0, axis=1)
 
     def _explain(
-        self, rows: Rows, items: NDArray[np.int64], users: NDArray[np.int64] | None = None
+        self, rows: Rows, items: Sequence[NDArray[np.int64]], users: NDArray[np.int64] | None = None
     ) -> list[Shares]:
         """Share scores by the derivative, which is 0 at the most likely x.
 
         λx = Σ_{i liked} (1 − σ(s_i)) y_i less what the sampled items say: the share of interaction i in
         the score of t is (1 − σ(s_i)) y_i·y_t / λ, without the biases.
         """
-        liked = rows.matrix.indices
-        scores = self._scores(rows, users)[0].astype(np.float64)
-        missing = 1.0 / (1.0 + np.exp(scores[liked]))
-        free = np.delete(self.item_factors_, -2, axis=1).astype(np.float64)
-        shares = missing * (free[items] @ free[liked].T) / max(self.regularization, LEAST_RIDGE)
-        return list(zip(scores[items].tolist(), shares, strict=True))
+        vectors = self._folded(rows.matrix) if users is None else self.user_factors_[users]
+        ridge, out = max(self.regularization, LEAST_RIDGE), []
+        for vector, span, some in zip(vectors, rows.spans, items, strict=True):
+            own = self.item_factors_[rows.matrix.indices[span]].astype(np.float64)
+            asked = self.item_factors_[some].astype(np.float64)
+            missing = 1.0 / (1.0 + np.exp(own @ vector))
+            products = np.delete(asked, -2, axis=1) @ np.delete(own, -2, axis=1).T
+            out.append((asked @ vector, missing * products / ridge))
+        return out
 
 
 def logistic_fold_in(

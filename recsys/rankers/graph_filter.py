@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -136,16 +137,19 @@ class GraphFilter(Ranker):
         return np.asarray((A.T @ (A @ x.T.toarray())).T, dtype=np.float32)
 
     def _explain(
-        self, rows: Rows, items: NDArray[np.int64], users: NDArray[np.int64] | None = None
+        self, rows: Rows, items: Sequence[NDArray[np.int64]], users: NDArray[np.int64] | None = None
     ) -> list[Shares]:
-        liked, scale = rows.matrix.indices, self.per_item_
-        right = self.directions_[:, items] / scale[items]
-        shares = right.T @ (self.directions_[:, liked] * scale[liked]).astype(np.float64)
-        if self.filter == GF_CF:
-            A = self.normalized_.astype(np.float64)
-            shares = self.ideal_weight * shares + (A[:, items].T @ A[:, liked]).toarray()
-        shares *= recency_weights(rows.matrix, rows.times, self.recency)
-        return [(float(one.sum()), one) for one in shares]
+        scale, out = self.per_item_, []
+        votes = recency_weights(rows.matrix, rows.times, self.recency)
+        columns = self.normalized_.T.tocsr().astype(np.float64) if self.filter == GF_CF else None
+        for span, some in zip(rows.spans, items, strict=True):
+            liked = rows.matrix.indices[span]
+            right = self.directions_[:, some] / scale[some]
+            shares = right.T @ (self.directions_[:, liked] * scale[liked]).astype(np.float64)
+            if columns is not None:
+                shares = self.ideal_weight * shares + (columns[some] @ columns[liked].T).toarray()
+            out.append(((shares := shares * votes[span]).sum(axis=1), shares))
+        return out
 
     def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         alone = sp.csr_matrix(

@@ -7,6 +7,7 @@ predicts itself.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from recsys.multilinear import PairTerm, object_tables
 from recsys.rankers.base import Data, Ranker, Rows, Shares
-from recsys.rankers.scoring import cosines
+from recsys.rankers.scoring import cosines, cosines_between
 from recsys.utils.memory import check_fits
 from recsys.utils.sparse import binary, masked, owners, random_halves, unit_rows
 from recsys.utils.validation import MOST, check_integer, check_real, clean_matrix
@@ -71,8 +72,10 @@ class HistoryRanker(Ranker):
         """Return the row side, (rows, factors), in the order of `item_vectors_`."""
         raise NotImplementedError
 
-    def _feature_shares(self, A: sp.csr_matrix, item: int) -> NDArray[np.float64]:
-        """Return what each feature of a history adds to a score, (nnz,); products are shared."""
+    def _feature_shares(
+        self, A: sp.csr_matrix, items: Sequence[NDArray[np.int64]]
+    ) -> list[NDArray[np.float64]]:
+        """Return what each feature of each history adds to scores, (items, features)."""
         raise NotImplementedError
 
     def _check_parameters(self) -> None:
@@ -165,20 +168,37 @@ class HistoryRanker(Ranker):
     def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         return cosines(self.item_vectors_, ids)
 
+    def _similarities(self, items: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float64]:
+        return cosines_between(self.item_vectors_, items, others)
+
+    def _some_scores(
+        self, A: sp.csr_matrix, rows: Rows, items: Sequence[NDArray[np.int64]], users: Any
+    ) -> list[NDArray[np.float64]]:
+        """Return scores of some items for each row, whose history features are A."""
+        vectors = self._row_vectors(rows.matrix, users)
+        parts = zip(vectors, items, strict=True)
+        return [self.item_vectors_[some].astype(np.float64) @ vector for vector, some in parts]
+
     def _shared(
-        self, rows: Rows, items: NDArray[np.int64], users: NDArray[np.int64] | None
+        self, rows: Rows, items: Sequence[NDArray[np.int64]], users: NDArray[np.int64] | None
     ) -> list[Shares]:
-        """Return scores and what each item of the row adds to them, by the shares of features."""
-        row = rows.matrix
-        scores = self._scores(rows, users)[0, items].astype(np.float64)
-        A = self._history_features(row, users)
-        known = sp.csr_matrix((row.nnz, self._width(row.shape[1]) - self._items(row.shape[1]).shape[1]))
-        own = sp.hstack([known, self._items(row.shape[1])[row.indices]], format="csc")[:, A.indices]
-        totals = np.asarray(own.sum(axis=0)).ravel()  # each feature goes to the items that it came from
-        scale = np.divide(1.0, totals, out=np.zeros_like(totals), where=totals != 0)
-        owned = sp.csr_matrix(own @ sp.diags(scale))
-        shares = [owned @ self._feature_shares(A, item) for item in items.tolist()]
-        return list(zip(scores.tolist(), shares, strict=True))
+        """Return scores and what each item of the rows adds to them, by the shares of features."""
+        A, of_items = self._history_features(rows.matrix, users), self._items(rows.matrix.shape[1])
+        A.sort_indices()
+        first = A.shape[1] - of_items.shape[1]  # features of the user come before
+        scores, out = self._some_scores(A, rows, items, users), []
+        shares = self._feature_shares(A, items)
+        for k, span in enumerate(rows.spans):
+            names = A.indices[A.indptr[k] : A.indptr[k + 1]]
+            own = of_items[rows.matrix.indices[span]]
+            places = np.searchsorted(names, own.indices + first)
+            places[names[np.minimum(places, len(names) - 1)] != own.indices + first] = len(names)
+            shape = (own.shape[0], len(names) + 1)  # the last for sums of 0, which A leaves out
+            own = sp.csr_matrix((own.data, places, own.indptr), shape)[:, :-1]
+            totals = np.asarray(own.sum(axis=0)).ravel()  # a feature goes to the items that it came from
+            scale = np.divide(1.0, totals, out=np.zeros_like(totals), where=totals != 0)
+            out.append((scores[k], (own @ (scale[:, None] * shares[k].T)).T))
+        return out
 
 
 class Embedded(HistoryRanker):
@@ -264,27 +284,30 @@ class PairTermRanker(HistoryRanker):
                 out += [table[:, t] for t in orders(m, whole)]
         return np.array(out).T
 
-    def _feature_shares(self, A: sp.csr_matrix, item: int) -> NDArray[np.float64]:
+    def _feature_shares(
+        self, A: sp.csr_matrix, items: Sequence[NDArray[np.int64]]
+    ) -> list[NDArray[np.float64]]:
         """Share a product of t features of the history evenly among them (Aumann–Shapley).
 
         For a term of order t in the history: share_j = a_j ∂/∂a_j ÷ t, which sum to the term.
         """
-        shares, at = np.zeros(A.nnz), 0
-        vector = self.item_vectors_[item].astype(np.float64)
+        owner, columns = owners(A), []
         for m, whole, left in zip(self.degrees_, self.whole_, self.lefts_, strict=True):
             for s in range(left.shape[1]):
                 p = np.ascontiguousarray(left[:, s])
-                table, z = object_tables(A, p, m)[0], p[A.indices] * A.data
+                table, z = object_tables(A, p, m), p[A.indices] * A.data
                 slopes = np.zeros((m + 1, A.nnz))  # ∂A^t/∂a_j·a_j of each feature
                 rest = np.ones(A.nnz)
                 for t in range(1, m + 1):
                     slopes[t] = z * rest
-                    rest = table[t] - z * rest
-                for t in orders(m, whole):
-                    if t > 0:
-                        shares += vector[at] * slopes[t] / t
-                    at += 1
-        return shares
+                    rest = table[owner, t] - z * rest
+                columns += [slopes[t] / max(t, 1) for t in orders(m, whole)]
+        vectors = np.array(columns).reshape(-1, A.nnz)
+        out = []
+        for some, begin, end in zip(items, A.indptr[:-1], A.indptr[1:], strict=True):
+            of_items = self.item_vectors_[some, : len(vectors)].astype(np.float64)
+            out.append(of_items @ vectors[:, begin:end])
+        return out
 
     def _check_state(self) -> None:
         features = self._width(self.n_items_)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -57,6 +58,12 @@ class Rows:
 
     matrix: sp.csr_matrix  # (rows, items) float32, canonical
     times: NDArray[np.float64] | None = None  # aligned with matrix.indices; None: all equally recent
+
+    @property
+    def spans(self) -> list[slice]:
+        """Where the entries of each row are."""
+        bounds = self.matrix.indptr.tolist()
+        return [slice(*pair) for pair in itertools.pairwise(bounds)]
 
     def part(self, start: int, stop: int) -> Rows:
         """Return some of the rows."""

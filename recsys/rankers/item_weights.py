@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from recsys.rankers.base import Ranker, Rows, Shares
 from recsys.rankers.recency import recency_weights
-from recsys.rankers.scoring import best_sums, weighted_sums
+from recsys.rankers.scoring import best_sums, entries_between, weighted_sums
 from recsys.utils.sparse import binary
 from recsys.utils.validation import check_real
 
@@ -62,12 +63,12 @@ class ItemWeights(Ranker):
         return best_sums(rows.matrix, self._votes(rows), self.weights_, N, skip_liked, mask)
 
     def _explain(
-        self, rows: Rows, items: NDArray[np.int64], users: NDArray[np.int64] | None = None
+        self, rows: Rows, items: Sequence[NDArray[np.int64]], users: NDArray[np.int64] | None = None
     ) -> list[Shares]:
-        block = self.weights_[rows.matrix.indices][:, items]
-        block = block.toarray() if sp.issparse(block) else block
-        shares = self._votes(rows) * block.astype(np.float64).T
-        return [(float(one.sum()), one) for one in shares]
+        votes, spans = self._votes(rows), rows.spans
+        blocks = entries_between(self.weights_, [rows.matrix.indices[span] for span in spans], items)
+        shares = [votes[span] * block for span, block in zip(spans, blocks, strict=True)]
+        return [(one.sum(axis=1), one) for one in shares]
 
     def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         some = self.weights_[ids]

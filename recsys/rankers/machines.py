@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -14,7 +15,7 @@ from recsys.multilinear import PairTerm
 from recsys.rankers.base import DENSE_ITEMS, Candidate, Rows, Shares
 from recsys.rankers.histories import Embedded, HistoryRanker, Pairs, PairTermRanker
 from recsys.rankers.registry import RANKERS
-from recsys.rankers.scoring import cosines, weighted_rows
+from recsys.rankers.scoring import cosines, cosines_between, entries_between, weighted_rows
 from recsys.utils.linalg import solve_symmetric
 from recsys.utils.memory import check_fits
 from recsys.utils.validation import check_choice, check_integer, check_real
@@ -50,7 +51,7 @@ class PairModelRanker(PairTermRanker, Embedded):
         return terms
 
     def _explain(
-        self, rows: Rows, items: NDArray[np.int64], users: NDArray[np.int64] | None = None
+        self, rows: Rows, items: Sequence[NDArray[np.int64]], users: NDArray[np.int64] | None = None
     ) -> list[Shares]:
         return self._shared(rows, items, users)
 
@@ -399,15 +400,27 @@ class PairSVMRanker(HistoryRanker):
         return weighted_rows(A, A.data, self.weights_)
 
     def _explain(
-        self, rows: Rows, items: NDArray[np.int64], users: NDArray[np.int64] | None = None
+        self, rows: Rows, items: Sequence[NDArray[np.int64]], users: NDArray[np.int64] | None = None
     ) -> list[Shares]:
         return self._shared(rows, items, users)
 
-    def _feature_shares(self, A: sp.csr_matrix, item: int) -> NDArray[np.float64]:
-        return A.data * self.weights_[A.indices, item].astype(np.float64)
+    def _some_scores(
+        self, A: sp.csr_matrix, rows: Rows, items: Sequence[NDArray[np.int64]], users: Any
+    ) -> list[NDArray[np.float64]]:
+        return [one.sum(axis=1) for one in self._feature_shares(A, items)]
+
+    def _feature_shares(
+        self, A: sp.csr_matrix, items: Sequence[NDArray[np.int64]]
+    ) -> list[NDArray[np.float64]]:
+        spans = Rows(A).spans
+        blocks = entries_between(self.weights_, [A.indices[span] for span in spans], items)
+        return [A.data[span] * block for span, block in zip(spans, blocks, strict=True)]
 
     def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         return cosines(np.ascontiguousarray(self.weights_.T), ids)
+
+    def _similarities(self, items: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float64]:
+        return cosines_between(self.weights_.T, items, others)
 
     def _check_state(self) -> None:
         if self.weights_.shape != (self._width(self.n_items_), self.n_items_):

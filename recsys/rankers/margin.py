@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -273,28 +274,32 @@ class MarginRanker(KernelRanker):
         return np.divide(1.0, others, out=np.zeros(len(lengths)), where=others > 0)
 
     def _explain(
-        self, rows: Rows, items: NDArray[np.int64], users: NDArray[np.int64] | None = None
+        self, rows: Rows, items: Sequence[NDArray[np.int64]], users: NDArray[np.int64] | None = None
     ) -> list[Shares]:
         alpha, _ = self._solve(rows)
-        return [self._shares(rows, alpha, item) for item in items.tolist()]
+        out = []
+        for k, (span, some) in enumerate(zip(rows.spans, items, strict=True)):
+            scores, shares = self._shares(rows.matrix.indices[span], alpha[span], some)
+            cold = self.popularity_[some] == 0
+            if self._imputes() and cold.any():
+                scores[cold], shares[cold] = self._scores(rows.part(k, k + 1))[0, some[cold]], 0.0
+            out.append((scores, shares))
+        return out
 
-    def _shares(self, rows: Rows, alpha: NDArray[np.float64], item: int) -> Shares:
-        """Share αᵢ(Kᵢⱼ − qⱼ) of liked item i in item j's score, α held fixed."""
-        if self._imputes() and self.popularity_[item] == 0:
-            return float(self._scores(rows)[0, item]), np.zeros(len(alpha))
-        row = rows.matrix
-        similarity = self._gram.block(row.indices, np.array([item]))[:, 0]
-        share = self._share(np.array([row.nnz]))[0]
-        q = (self.row_sums_[item] - (similarity.sum() if self.q == "exact" else 0.0)) * share
-        t = self.offsets_
-        if t is None:
-            shares = alpha * (similarity - q)
-            return float(shares.sum()), shares
-        q -= t[item] if share == 0 else 0.0
-        # The shares are those of K itself; what centering took from the score is the bias.
-        mean = (t.sum() - (t[row.indices].sum() if self.q == "exact" else 0.0)) * share
-        score = float(alpha @ (similarity - q))
-        return score, alpha * (similarity - q + t[row.indices] - mean)
+    def _shares(
+        self, liked: NDArray[np.int32], alpha: NDArray[np.float64], items: NDArray[np.int64]
+    ) -> Shares:
+        """Share αᵢ(Kᵢⱼ − qⱼ) of liked item i in the score of each item j, α held fixed."""
+        similarity = self._gram.block(liked, items).T
+        share, t = self._share(np.array([len(liked)]))[0], self.offsets_
+        q = (self.row_sums_[items] - (similarity.sum(axis=1) if self.q == "exact" else 0.0)) * share
+        if t is not None and share == 0:
+            q -= t[items]
+        scores = (similarity - q[:, None]) @ alpha
+        if t is not None:  # the shares are those of K itself; what centering took is the bias
+            mean = (t.sum() - (t[liked].sum() if self.q == "exact" else 0.0)) * share
+            similarity = similarity + (t[liked] - mean)
+        return scores, alpha * (similarity - q[:, None])
 
 
 @RANKERS.add("ecf-omd")
@@ -527,14 +532,15 @@ class CFOMD(KernelRanker):
         return (self._solve(rows)[0] @ self.gram_).astype(np.float32)
 
     def _explain(
-        self, rows: Rows, items: NDArray[np.int64], users: NDArray[np.int64] | None = None
+        self, rows: Rows, items: Sequence[NDArray[np.int64]], users: NDArray[np.int64] | None = None
     ) -> list[Shares]:
         """Share αᵢ(Kᵢⱼ − Σₙ αₙKₙⱼ) of liked item i, n over the items not liked."""
-        signed, liked = self._solve(rows)[0][0], rows.matrix.indices
-        columns = self.gram_[:, items].astype(np.float64)
-        negative = -(np.minimum(signed, 0.0) @ columns)
-        shares = signed[liked] * (columns[liked] - negative).T
-        return list(zip((signed @ columns).tolist(), shares, strict=True))
+        out = []
+        for signed, span, some in zip(self._solve(rows)[0], rows.spans, items, strict=True):
+            liked, columns = rows.matrix.indices[span], self.gram_[:, some].astype(np.float64)
+            negative = -(np.minimum(signed, 0.0) @ columns)
+            out.append((signed @ columns, signed[liked] * (columns[liked] - negative).T))
+        return out
 
 
 def _work(lengths: NDArray[Any]) -> int:

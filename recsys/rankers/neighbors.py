@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,7 +14,7 @@ from recsys._jit import threads_of
 from recsys.rankers.base import Data, Ranker, Rows, Shares
 from recsys.rankers.item_weights import ItemWeights
 from recsys.rankers.registry import RANKERS
-from recsys.rankers.scoring import best_sums, sparse_sums
+from recsys.rankers.scoring import best_sums, entries_between, sparse_sums
 from recsys.utils.memory import check_fits
 from recsys.utils.sparse import unit_rows
 from recsys.utils.validation import MOST, check_integer, check_real
@@ -258,13 +259,17 @@ class UserKNN(Ranker):
         return sparse_sums(near, near.data.astype(np.float64), self.user_items_)
 
     def _explain(
-        self, rows: Rows, items: NDArray[np.int64], users: NDArray[np.int64] | None = None
+        self, rows: Rows, items: Sequence[NDArray[np.int64]], users: NDArray[np.int64] | None = None
     ) -> list[Shares]:
-        vector = _vectors(rows.matrix)
-        near = self._neighbors(vector).indices
-        shared = self.item_users_[vector.indices][:, near].astype(np.float64)
-        products = (shared @ self.user_items_[near][:, items].astype(np.float64)).toarray()
-        return [(float(column.sum()), column) for column in (vector.data[:, None] * products).T]
+        vectors = _vectors(rows.matrix)
+        spans, near = rows.spans, self._neighbors(vectors).indices.reshape(len(items), -1)
+        liked = [vectors.indices[span] for span in spans]
+        shared = entries_between(self.item_users_, liked, near)
+        values = entries_between(self.user_items_, near, items)
+        shares = [
+            vectors.data[span] * (of @ own) for span, of, own in zip(spans, values, shared, strict=True)
+        ]
+        return [(one.sum(axis=1), one) for one in shares]
 
     def _user_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         vectors = _vectors(self.user_items_[ids])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -95,9 +97,43 @@ def best_sums(
 
 def cosines(vectors: NDArray[np.float32], ids: NDArray[np.int64]) -> NDArray[np.float32]:
     """Return the cosines of some of the vectors with all, (ids, vectors); 0 with an empty one."""
+    return np.asarray(_units(vectors[ids]) @ _units(vectors).T, dtype=np.float32)
+
+
+def cosines_between(
+    vectors: NDArray[np.float32], ids: NDArray[np.int64], others: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return the cosines of some of the vectors with others, (ids, others); 0 with an empty one."""
+    rows = (vectors[some].astype(np.float64) for some in (ids, others))
+    left, right = map(_units, rows)
+    return np.asarray(left @ right.T)
+
+
+def _units(vectors: NDArray[Any]) -> NDArray[Any]:
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit = vectors / np.where(norms > 0, norms, 1.0)
-    return np.asarray(unit[ids] @ unit.T, dtype=np.float32)
+    return vectors / np.where(norms > 0, norms, 1.0)
+
+
+def entries_between(
+    matrix: NDArray[np.floating] | sp.csr_matrix,
+    rows: Sequence[NDArray[Any]],
+    columns: Sequence[NDArray[Any]],
+) -> list[NDArray[np.float64]]:
+    """Return the entries of a matrix between some columns and some rows, pair by pair, transposed."""
+    pairs = list(zip(rows, columns, strict=True))
+    if not sp.issparse(matrix):
+        return [matrix[np.ix_(some, of)].T.astype(np.float64) for some, of in pairs]
+    shapes = [(len(of), len(some)) for some, of in pairs]
+    ends = np.cumsum([0, *(n * k for n, k in shapes)], dtype=np.int64)
+    if not pairs or _pick.small(int(ends[-1])):
+        return [matrix[some][:, of].toarray().T.astype(np.float64) for some, of in pairs]
+    flat = np.zeros(ends[-1])
+    every = [np.concatenate(parts).astype(np.int64) for parts in (rows, columns)]
+    starts = [np.cumsum([0, *map(len, parts)], dtype=np.int64) for parts in (rows, columns)]
+    arrays = (matrix.indptr, matrix.indices, matrix.data, *every, *starts, ends, matrix.shape[1], flat)
+    over_rows(len(pairs), _pick, *arrays)
+    bounds = itertools.pairwise(ends.tolist())
+    return [flat[slice(*pair)].reshape(shape) for pair, shape in zip(bounds, shapes, strict=True)]
 
 
 # ---- kernels
@@ -207,3 +243,23 @@ def _best_sums(
         if skip_liked:  # else rows may be of other things than lists are, and more of them
             for p in range(begin, end):
                 banned[indices[p]] = 0
+
+
+@jit
+def _pick(
+    first, stride, m_ptr, m_indices, m_data, rows, columns, row_starts, column_starts, ends, m, flat
+):
+    flat = borrowed(flat)
+    place = np.full(m, -1, dtype=np.int64)
+    for u in range(first, len(ends) - 1, stride):
+        begin, count = column_starts[u], row_starts[u + 1] - row_starts[u]
+        for k in range(begin, column_starts[u + 1]):
+            place[columns[k]] = k - begin
+        for p in range(count):
+            i = rows[row_starts[u] + p]
+            for k in range(m_ptr[i], m_ptr[i + 1]):
+                at = place[m_indices[k]]
+                if at >= 0:
+                    flat[ends[u] + at * count + p] = m_data[k]
+        for k in range(begin, column_starts[u + 1]):
+            place[columns[k]] = -1

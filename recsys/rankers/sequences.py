@@ -25,7 +25,7 @@ from recsys.rankers.base import DENSE_ITEMS, Candidate, Data, Ranker, Rows, Shar
 from recsys.rankers.msdw import weigh
 from recsys.rankers.recency import newer
 from recsys.rankers.registry import RANKERS
-from recsys.rankers.scoring import weighted_sums
+from recsys.rankers.scoring import entries_between, weighted_sums
 from recsys.utils.memory import check_memory
 from recsys.utils.sparse import entries_of, owners, row_votes
 from recsys.utils.threads import safe_blas
@@ -204,14 +204,19 @@ class SLIST(Ranker):
         return weighted_sums(wide, wide.data, self.weights_)
 
     def _explain(
-        self, rows: Rows, items: NDArray[np.int64], users: NDArray[np.int64] | None = None
+        self, rows: Rows, items: Sequence[NDArray[np.int64]], users: NDArray[np.int64] | None = None
     ) -> list[Shares]:
-        liked, shares = rows.matrix.indices, np.zeros((len(items), rows.matrix.nnz))
+        spans = rows.spans
+        shares = [
+            np.zeros((len(some), span.stop - span.start))
+            for span, some in zip(spans, items, strict=True)
+        ]
         for k, vote in enumerate(self._votes(rows)):
-            block = self.weights_[liked + k * rows.matrix.shape[1]][:, items]
-            block = block.toarray() if sp.issparse(block) else block
-            shares += vote * block.astype(np.float64).T
-        return [(float(one.sum()), one) for one in shares]
+            liked = [rows.matrix.indices[span] + k * rows.matrix.shape[1] for span in spans]
+            blocks = entries_between(self.weights_, liked, items)
+            for span, one, block in zip(spans, shares, blocks, strict=True):
+                one += vote[span] * block
+        return [(one.sum(axis=1), one) for one in shares]
 
     def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the contribution of an interaction of age 0 to each item's score."""

@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.explain import Reasons, because, reasons_for_items
-from recsys.rankers import ModelPackage, Recommendations
+from recsys.explain import Reasons, because, reasons_for_lists
+from recsys.rankers import ModelPackage, Ranker, Recommendations
 from recsys.rankers.package import Profile
 from recsys.recommender.filters import id_list, left_out
 from recsys.reranking import rerank
@@ -19,6 +19,7 @@ from recsys.utils.progress import report
 from recsys.utils.validation import check_flag, check_integer, check_real
 
 BLOCK = 4096  # users whose lists are held at once
+EXPLAINED = 256  # users whose shares are
 NAMED = 3  # liked items in a sentence
 MODEL, POPULAR = "model", "popular"  # values of the column source
 COLUMNS: dict[str, Any] = {
@@ -149,24 +150,50 @@ def rows_of(package: ModelPackage, users: Users, results: list[Recommendations],
     """Return the rows of users' lists, one cell for each of `COLUMNS`."""
     item_ids, titles, word = package.item_ids, package.titles, word_of(package)
     rows: list[Row] = []
+    listed: list[list[Reasons]] = []
+    for start in range(0, len(users) if why else 0, EXPLAINED):
+        part = users.part(start, start + EXPLAINED)
+        listed += _reasons(package.ranker, part, results[start : start + EXPLAINED])
     for k, result in enumerate(results):
         items, scores = result.ids.tolist(), result.scores.tolist()
-        sentences = [""] * len(items)
-        if why and result.fallback:
-            listed = [Reasons("popularity", score, score, [], unit="users") for score in scores]
-            sentences = [because(titles, reasons, word=word) for reasons in listed]
-        elif why:
-            one = users.part(k, k + 1)
-            listed = reasons_for_items(
-                package.ranker, int(one.ids[0]), one.rows, items, NAMED, scores=scores, **one.options()
-            )
-            sentences = [because(titles, reasons, word=word) for reasons in listed]
+        if why:
+            sentences = [because(titles, reasons, word=word) for reasons in listed[k]]
+        else:
+            sentences = [""] * len(items)
         source = POPULAR if result.fallback else MODEL
         rows += [
             (users.labels[k], rank, item_ids[item], str(titles[item]), score, source, sentence)
             for rank, (item, score, sentence) in enumerate(zip(items, scores, sentences, strict=True), 1)
         ]
     return rows
+
+
+def _reasons(ranker: Ranker, users: Users, results: list[Recommendations]) -> list[list[Reasons]]:
+    """Return the reasons of the items in users' lists; popularity where a list fell back to it."""
+    own = np.array([not result.fallback for result in results], dtype=bool)
+    some = np.flatnonzero(own)
+    options = users.options()
+    if options["times"] is not None:
+        options["times"] = options["times"][some]
+    exact = iter(
+        reasons_for_lists(
+            ranker,
+            users.ids[some],
+            users.rows[some],
+            [results[k].ids for k in some],
+            NAMED,
+            scores=[results[k].scores for k in some],
+            **options,
+        )
+        if len(some)
+        else ()
+    )
+    return [
+        next(exact)
+        if personal
+        else [Reasons("popularity", score, score, [], unit="users") for score in result.scores.tolist()]
+        for personal, result in zip(own.tolist(), results, strict=True)
+    ]
 
 
 def most_popular(package: ModelPackage, n: int, options: ListOptions) -> Recommendations:

@@ -101,7 +101,7 @@ def test_shares_of_a_blend_are_what_the_optimum_says(likes, ridge):
         negatives = min(row.nnz * model.neg_prop, 5)
         free = np.delete(Y, -2, axis=1)
         against = (negatives * share * expit(Y @ x)) @ free / ridge
-        for item, (score, shares) in zip(items, model._explain(Rows(row), items), strict=True):
+        for item, score, shares in zip(items, *model._explain(Rows(row), [items])[0], strict=True):
             by_hand = expit(-(Y[row.indices] @ x)) * (free[row.indices] @ free[item]) / ridge
             np.testing.assert_allclose(shares, by_hand, atol=1e-4)
             # shares, the items' bias, and what speaks against all: the whole score
