@@ -257,3 +257,9 @@ def test_bad_rankings_are_refused(ranking, text):
     empty = sp.csr_matrix((1, 2), dtype=np.float32)
     with pytest.raises(InputError, match=text):
         M.ndcg(ranking, empty, empty, 1)
+
+
+def test_cold_items_have_no_cosine_with_others():
+    train = sp.csr_matrix([[1.0, 1, 0, 0], [1, 0, 0, 0]])
+    found = M.diversity([[0, 2], [2, 3], [0, 1]], M.ListContext(train, users=[0, 1, 1]))
+    np.testing.assert_allclose(found, [1.0, 1.0, 1.0 - 0.5**0.5])

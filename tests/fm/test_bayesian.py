@@ -302,3 +302,17 @@ def test_a_target_whose_squares_are_no_numbers_is_refused():
     X = np.random.default_rng(0).normal(size=(20, 3))
     with pytest.raises(InputError, match="divide it"):
         BayesianFactorizationMachineRegressor(n_draws=3, burn_in=0).fit(X, 1e160 * X[:, 0])
+
+
+def test_the_mean_of_a_prior_is_as_certain_as_its_parameters_are_many():
+    class Known:
+        rng = np.random.default_rng(0)
+
+        def _gamma(self, shape, rate):
+            return shape / rate
+
+    p = np.random.default_rng(1).normal(2.0, 0.5, 99)
+    draws = np.array([Sampler._draw_prior(Known(), p)[0] for _ in range(4000)])
+    precision = Sampler._draw_prior(Known(), p)[1]
+    assert draws.mean() == pytest.approx(p.sum() / 100, abs=0.005)
+    assert draws.std() == pytest.approx(1.0 / np.sqrt(100 * precision), rel=0.05)

@@ -280,3 +280,11 @@ def test_the_approximate_radius_is_a_distance_from_the_mean_and_no_more_than_the
     assert approximate_radius(K) <= radius(K) + 1e-6
     assert approximate_radius(np.ones((rows, rows))) == 0
     assert approximate_radius(np.eye(rows)) == pytest.approx(np.sqrt(1 - 1 / rows))
+
+
+def test_a_null_row_is_normalized_to_1_on_the_diagonal():
+    from recsys.kernels.expressiveness import normalized
+
+    np.testing.assert_allclose(
+        normalized([[0, 0, 0], [0, 4, 2], [0, 2, 4]]), [[1, 0, 0], [0, 1, 0.5], [0, 0.5, 1]]
+    )
