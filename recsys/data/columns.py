@@ -69,8 +69,8 @@ WORDS = {
         "punteggio stelle puntuacion calificacion valoracion estrellas nota"
     ).split(),
     "time": (
-        "datum bestelldatum kaufdatum zeit zeitpunkt zeitstempel horodatage temps heure data ora fecha hora "
-        "tiempo dates"
+        "datum bestelldatum kaufdatum zeit zeitpunkt zeitstempel horodatage temps heure data ora fecha "
+        "hora tiempo dates"
     ).split(),
 }
 EXACT = {"user": USER, "item": ITEM, "rating": RATING, "time": TIME}
