@@ -20,9 +20,8 @@ COMPARED = (
     "auto",
 )
 USUAL_PAIRS = 100_000  # interactions up to which everything is measured as it is
-USUAL_ITEMS = (
-    2_500  # up to which a dense inverse and all candidates of `auto` take no more than their share
-)
+USUAL_ITEMS = 2_500  # up to which a dense inverse takes no more than its share
+AUTO_ITEMS = 8_000  # up to which all candidates of `auto` do
 ITEM_PAIRS = 40_000_000  # co-occurrence counts up to which models made of them do
 BY_COUNTS = {"ease": ITEM_PAIRS, "cf-komd": ITEM_PAIRS, "msdw": ITEM_PAIRS, "auto": 12 * ITEM_PAIRS}
 BY_EPOCHS = ("fm", "sparse-fm", "pairnet")
@@ -61,7 +60,7 @@ def default_comparison(data: Interactions, folds: int) -> Comparison:
             spec = "ease:top_k=100"
         elif name in BY_EPOCHS and pairs > USUAL_PAIRS:
             spec = f"{name}:iterations={max(LEAST_ITERATIONS, ITERATIONS * USUAL_PAIRS // pairs)}"
-        elif name == "auto" and (pairs > USUAL_PAIRS or items > USUAL_ITEMS):
+        elif name == "auto" and (pairs > USUAL_PAIRS or items > AUTO_ITEMS):
             spec = f"auto:budget={AUTO_SECONDS / only:g}"
         models.append(spec)
     changed = [spec for spec in models if spec not in COMPARED]
