@@ -111,7 +111,7 @@ class StandardizedSum(Ranker):
         for part, weight, block in zip(self.parts_, self.part_weights_, blocks, strict=True):
             if "explain" in part.capabilities:
                 deviation = block.std(axis=1, dtype=np.float64)
-                scale = weight / np.where(deviation > 1e-12, deviation, 1.0)
+                scale = np.where(deviation > 1e-12, weight / np.maximum(deviation, 1e-12), weight)
                 own = part._explain(_read_by(part, rows), items)  # type: ignore[attr-defined]
                 for total, factor, (_, one) in zip(shares, scale, own, strict=True):
                     total += factor * one
