@@ -1,11 +1,10 @@
-"""CF-KOMD on MovieLens 1M against implicit's ALS, EASE and cvxopt, in one run, as ratios.
+"""CF-KOMD on MovieLens 1M against implicit's ALS and EASE, in one run, as ratios.
 
     python benchmarks/speed.py [--runs 5] [--threads 2]
 
 Every figure is a median over the runs, after one run of each that compiles and warms up.
 Counted for CF-KOMD: item Gram, the programs of all users, scores, top 10. For ALS and EASE:
-fit and top 10 of all users. BLAS runs on one thread, as implicit advises; EASE is shown
-with BLAS on all threads as well, since it is nothing but BLAS.
+fit and top 10 of all users. BLAS runs on one thread, as implicit advises.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from recsys.datasets import load_dataset
 
 RESULTS = Path(__file__).parent / "results"
 OURS = 3  # contestants that are CF-KOMD, listed first
-SAMPLE = 60  # users whose programs cvxopt solves; its cost per user is what counts
 
 
 def cf_komd(R, **params):
@@ -62,29 +60,6 @@ def implicit_als(R, threads):
     return model.recommend(np.arange(R.shape[0]), R, N=10)
 
 
-def cvxopt_programs(ranker, R, users):
-    """Solve (10.2) by interior points, as the thesis' own code does."""
-    from cvxopt import matrix, solvers
-
-    solvers.options["show_progress"] = False
-    out = []
-    for u in users:
-        liked = R[u].indices
-        n = len(liked)
-        K = ranker.gram_[np.ix_(liked, liked)].astype(np.float64)
-        q = (ranker.row_sums_[liked] - K.sum(axis=1)) / (R.shape[1] - n)
-        solution = solvers.qp(
-            matrix(K + ranker.regularization * np.eye(n)),
-            matrix(-q),
-            matrix(-np.eye(n)),
-            matrix(np.zeros(n)),
-            matrix(np.ones((1, n))),
-            matrix(1.0),
-        )
-        out.append(np.array(solution["x"]).ravel())
-    return out
-
-
 def timed(function, *args, **kwargs):
     start = time.perf_counter()
     function(*args, **kwargs)
@@ -114,45 +89,22 @@ def main():
                 taken = timed(function)
                 if run:
                     seconds[name].append(taken)
-    wide = {}
-    with threadpool_limits(limits=options.threads, user_api="blas"):
-        for name in list(contestants)[OURS + 1 :]:
-            timed(contestants[name])
-            wide[name] = median(timed(contestants[name]) for _ in range(options.runs))
     middle = {name: median(values) for name, values in seconds.items()}
-    per_user = {}
-    users = np.random.default_rng(0).choice(R.shape[0], SAMPLE, replace=False)
-    for kernel in ({"kernel": "linear"}, {"kernel": "mc", "degree": 2}, {"kernel": "md", "degree": 2}):
-        ranker = make_ranker("cf-komd", **kernel).fit(R)
-        ranker.weights(R)
-        ours = median(timed(ranker.weights, R) for _ in range(options.runs)) / R.shape[0]
-        with threadpool_limits(limits=1, user_api="blas"):
-            theirs = timed(cvxopt_programs, ranker, R, users) / SAMPLE
-        same = timed(ranker.weights, R[users]) / SAMPLE
-        per_user[kernel["kernel"]] = (ours, same, theirs)
     print(
         f"MovieLens 1M: {R.shape[0]:,} users, top 10 of all; {options.threads} threads, BLAS 1, ", end=""
     )
     print(f"median of {options.runs}")
     for name, value in middle.items():
         spread = f"{min(seconds[name]):.2f}-{max(seconds[name]):.2f}"
-        more = f"   with BLAS on {options.threads} threads: {wide[name]:.2f} s" if name in wide else ""
-        print(f"  {name:42s} {value:6.2f} s  ({spread}){more}")
+        print(f"  {name:42s} {value:6.2f} s  ({spread})")
     rows = {}
     for ours in list(contestants)[:OURS]:
         for peer in list(contestants)[OURS:]:
             rows[f"{peer} / {ours}"] = middle[peer] / middle[ours]
-            if peer in wide:
-                rows[f"{peer}, BLAS {options.threads} / {ours}"] = wide[peer] / middle[ours]
-    for kernel, (ours, same, theirs) in per_user.items():
-        rows[f"cvxopt per user / cf-komd {kernel} per user, all users"] = theirs / ours
-        rows[f"cvxopt per user / cf-komd {kernel} per user, the same {SAMPLE} users"] = theirs / same
     for name, ratio in rows.items():
         print(f"  {name:78s} {ratio:8.2f}")
     RESULTS.mkdir(exist_ok=True)
-    text = json.dumps(
-        {"threads": options.threads, "seconds": middle, "blas_wide": wide, "ratios": rows}, indent=1
-    )
+    text = json.dumps({"threads": options.threads, "seconds": middle, "ratios": rows}, indent=1)
     (RESULTS / "speed.json").write_text(text + "\n")
 
 

@@ -56,15 +56,8 @@ def table(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def make(folder: Path) -> None:
-    """Write the table as CSV, and its ratings and likes as matrices."""
-    import polars as pl
-
+    """Write the ratings and the likes as matrices."""
     users, items, ratings = table()
-    frame = pl.DataFrame({"user": users, "item": items, "rating": ratings})
-    frame.write_csv(folder / "ratings.csv")
-    frame.write_parquet(folder / "ratings.parquet")
-    frame.head(1_000).write_csv(folder / "few.csv")
-    frame.head(1_000).write_parquet(folder / "few.parquet")
     ones = np.ones(len(users), np.float32)
     rows = sp.csr_matrix((ones, (users, items)), (USERS, ITEMS))
     sp.save_npz(folder / "all.npz", rows, compressed=False)
@@ -84,66 +77,6 @@ def timed(action: Callable[[], Any]) -> tuple[Any, float, float]:
     wall, processor = time.perf_counter(), time.process_time()
     out = action()
     return out, time.perf_counter() - wall, time.process_time() - processor
-
-
-def reading(kind: str) -> Callable[[Path], dict[str, float]]:
-    """Return the step that reads a file of the folder as interactions."""
-
-    def step(folder: Path) -> dict[str, float]:
-        from recsys import Interactions
-
-        def read(of: str) -> Any:
-            return Interactions.from_frame(folder / f"{of}.{kind}", min_rating=4)
-
-        read("few")  # modules are imported
-        _, seconds, processor = timed(lambda: read("ratings"))
-        return {"seconds": seconds, "processor_seconds": processor}
-
-    return step
-
-
-def matrix_of(users: Any, items: Any) -> sp.csr_matrix:
-    """Return the matrix of ones of two columns of ids."""
-    (row, u), (column, i) = (np.unique(ids, return_inverse=True) for ids in (users, items))
-    return sp.csr_matrix((np.ones(len(u), np.float32), (u, i)), (len(row), len(column)))
-
-
-def polars_file(kind: str) -> Callable[[Path], dict[str, float]]:
-    """Return the step that reads a file by polars, and makes its matrix by SciPy."""
-
-    def step(folder: Path) -> dict[str, float]:
-        import polars as pl
-
-        reader: Any = {"csv": pl.read_csv, "parquet": pl.read_parquet}[kind]
-
-        def read(of: str) -> sp.csr_matrix:
-            liked = reader(folder / f"{of}.{kind}").filter(pl.col("rating") >= 4)
-            return matrix_of(liked["user"].to_numpy(), liked["item"].to_numpy())
-
-        read("few")
-        _, seconds, processor = timed(lambda: read("ratings"))
-        return {"seconds": seconds, "processor_seconds": processor}
-
-    return step
-
-
-def frame(folder: Path, plain: bool = False) -> dict[str, float]:
-    """Make interactions of a frame of pandas, or the plain matrix by NumPy and SciPy."""
-    import pandas as pd
-
-    from recsys import Interactions
-
-    given = pd.read_csv(folder / "ratings.csv")
-    start = peak_mb()
-
-    def matrix() -> sp.csr_matrix:
-        liked = given[given["rating"] >= 4]
-        return matrix_of(liked["user"].to_numpy(), liked["item"].to_numpy())
-
-    Interactions.from_frame(given.head(1_000), min_rating=4)  # modules are imported
-    read = matrix if plain else lambda: Interactions.from_frame(given, min_rating=4)
-    _, seconds, processor = timed(read)
-    return {"seconds": seconds, "processor_seconds": processor, "start_mb": start}
 
 
 def asked_users() -> tuple[np.ndarray, np.ndarray]:
@@ -198,12 +131,6 @@ def implicit_als(folder: Path) -> dict[str, float]:
 
 
 STEPS: dict[str, Callable[[Path], dict[str, float]]] = {
-    "CSV: Interactions.from_frame": reading("csv"),
-    "CSV: polars and SciPy": polars_file("csv"),
-    "Parquet: Interactions.from_frame": reading("parquet"),
-    "Parquet: polars and SciPy": polars_file("parquet"),
-    "frame of pandas: Interactions.from_frame": frame,
-    "frame of pandas: NumPy and SciPy": lambda folder: frame(folder, plain=True),
     "popularity": ranker("popularity"),
     "cf-komd": ranker("cf-komd"),
     "cf-komd:kernel=md,degree=2": ranker("cf-komd:kernel=md,degree=2"),

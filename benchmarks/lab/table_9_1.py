@@ -6,7 +6,7 @@ yardstick of 9.3.1. dna's rows differ in their ones; its degrees are the 47 of T
 Above LARGE training rows GRAM and R-MKL end at a tolerance of 1e-5 or after 200 steps in Table 9.1; the thesis
 has 1e-8 and 1,000. The figures' fits have the library's own.
 
-    python -m benchmarks.lab.table_9_1 [table] [figures] [draw] [ends]      ends: GRAM with 1e-8 and 1,000 steps
+    python -m benchmarks.lab.table_9_1 [table] [figures] [draw]
 
 Seconds are of learning, the kernels' matrices given, which are computed once for all methods of a split.
 LAB_TABLES=a,b runs these tables alone.
@@ -38,17 +38,6 @@ from recsys.kernel_machines import GRAM, KOMD, RMKL, AverageMKL, EasyMKL
 from recsys.kernels import Kernel, make_kernel
 
 SPLITS = 30
-ENDS = {  # splits of a table on which GRAM ends as in the thesis, the slowest one last
-    "promoters": 5,
-    "house-votes": 5,
-    "soybean": 5,
-    "spect": 5,
-    "primary-tumor": 5,
-    "tic-tac-toe": 5,
-    "dna": 5,
-    "splice": 5,
-    "kr-vs-kp": 1,
-}
 METHODS = {"GRAM": GRAM, "R-MKL": RMKL, "EasyMKL": EasyMKL, "Average": AverageMKL}
 PRINTED = {  # AUC, its deviation, and the ratio in hundredths
     "dna": ((98.70, 0.24, 10.35), (98.36, 0.28, 10.83), (98.30, 0.27, 12.26), (97.89, 0.29, 17.76)),
@@ -107,32 +96,6 @@ def one(name: str, seed: int, labels: tuple[str, ...]) -> list[tuple]:
         steps, why = getattr(model, "n_iter_", 0), getattr(model, "stopped_", "")
         rows.append((name, seed, label, auc, 100 * model.ratio_, steps, why, seconds))
     return rows
-
-
-def end(name: str, seed: int) -> tuple:
-    """Return GRAM's run with the tolerance and the steps of the thesis, beside that of Table 9.1."""
-    X, held, y, truth = parts(name, seed)
-    family = kernels(name)
-    model = GRAM(kernels="precomputed", tol=1e-8, max_iter=1000)
-    model.fit(np.array([kernel(X, normalize=True) for kernel in family]), y)
-    across = np.array([kernel(held, X, normalize=True) for kernel in family])
-    auc = 100 * roc_auc_score(truth, model.decision_function(across))
-    return name, seed, float(auc), 100 * float(model.ratio_), model.n_iter_, model.stopped_
-
-
-def ends() -> None:
-    """Write what another end of GRAM's search changes."""
-    have = finished("table_9_1_ends", "table", "seed")
-    before = {
-        (row["table"], int(row["seed"])): (float(row["auc"]), float(row["ratio"]), int(row["steps"]))
-        for row in read_csv("table_9_1_runs")
-        if row["method"] == "GRAM"
-    }
-    columns = ("table", "seed", "auc", "ratio", "steps", "stopped", "auc_9_1", "ratio_9_1", "steps_9_1")
-    jobs = [
-        (n, seed) for n in chosen(list(ENDS)) for seed in range(ENDS[n]) if (n, str(seed)) not in have
-    ]
-    each(end, jobs, done=lambda row: append_csv("table_9_1_ends", columns, [(*row, *before[row[:2]])]))
 
 
 def soft_margin(K: np.ndarray, T: np.ndarray, y: np.ndarray, truth: np.ndarray) -> tuple:
@@ -307,6 +270,6 @@ def draw() -> None:
 
 if __name__ == "__main__":
     run(
-        {"table": table_9_1, "figures": figures, "ends": ends, "draw": draw, "draw_9_1": draw_9_1},
-        ("table", "figures", "ends"),
+        {"table": table_9_1, "figures": figures, "draw": draw, "draw_9_1": draw_9_1},
+        ("table", "figures"),
     )
