@@ -67,14 +67,14 @@ def coordinate_epoch(kind, rows, order, columns, target, P, table, theta, weight
     y, pred, loss, curvature, row_weights = target
     beta, penalty, gamma = shrinkage
     col_ptr, ids, data = columns
-    n, moved = len(y), 0.0
+    n, moved, width = len(y), 0.0, table.shape[1]
     longest = 1
     for j in order:
         longest = max(longest, col_ptr[j + 1] - col_ptr[j])
     slopes, sizes = np.empty(longest), np.empty(P.shape[1])
     totals, others = np.zeros(1), np.empty(max(degree, 2))
     coupled = has_totals(penalty)
-    second = kind == ANOVA and table.shape[1] == 1
+    second = kind == ANOVA and width == 1
     for s in range(P.shape[2]):
         weight = weights[s]
         fill_component(kind, rows, P, s, table)
@@ -86,13 +86,23 @@ def coordinate_epoch(kind, rows, order, columns, target, P, table, theta, weight
                 begin, end = col_ptr[j], col_ptr[j + 1]
                 old = P[part, j, s]
                 g = h = 0.0
+                if second:
+                    for p in range(begin, end):
+                        i, x = ids[p], data[p]
+                        slopes[p - begin] = weight * x * (table[i, 0] - old * x)
+                elif kind == ANOVA:
+                    for p in range(begin, end):
+                        i, x, b = ids[p], data[p], 1.0
+                        for t in range(width):
+                            b = table[i, t] - old * x * b
+                        slopes[p - begin] = weight * x * b
+                else:
+                    for p in range(begin, end):
+                        i, x = ids[p], data[p]
+                        d = slope(kind, rows, P, s, table, i, j, x, part, theta)
+                        slopes[p - begin] = weight * d
                 for p in range(begin, end):
-                    i, x = ids[p], data[p]
-                    if second:
-                        d = weight * x * (table[i, 0] - old * x)
-                    else:
-                        d = weight * slope(kind, rows, P, s, table, i, j, x, part, theta)
-                    slopes[p - begin] = d
+                    i, d = ids[p], slopes[p - begin]
                     e = row_weights[i] * d
                     g += loss_slope(loss, pred[i], y[i]) * e
                     h += e * d
@@ -107,12 +117,20 @@ def coordinate_epoch(kind, rows, order, columns, target, P, table, theta, weight
                 if change == 0.0:
                     continue
                 for p in range(begin, end):
-                    i, x = ids[p], data[p]
-                    pred[i] += change * slopes[p - begin]
-                    if second:
-                        table[i, 0] += change * x
-                    else:
-                        move(kind, rows, P, s, table, i, j, x, part, change)
+                    pred[ids[p]] += change * slopes[p - begin]
+                if second:
+                    for p in range(begin, end):
+                        table[ids[p], 0] += change * data[p]
+                elif kind == ANOVA:
+                    for p in range(begin, end):
+                        i, x, b = ids[p], data[p], 1.0
+                        for t in range(width):
+                            before = table[i, t]
+                            table[i, t] = before + change * x * b
+                            b = before - old * x * b
+                else:
+                    for p in range(begin, end):
+                        move(kind, rows, P, s, table, ids[p], j, data[p], part, change)
                 if coupled:
                     replace_size(penalty, kind, totals, sizes, j, others, abs(new))
                 P[part, j, s] = new
