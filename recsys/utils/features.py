@@ -78,6 +78,8 @@ def _canonical(X: Any) -> Any:
 
 def as_array(name: str, given: Any) -> NDArray[Any]:
     """Return an array from an array or nested lists, in native byte order."""
+    if np.ma.is_masked(given):
+        raise InputError(f"{name} has masked entries: fill them or leave them out")
     try:
         return np.asarray(native(np.asarray(given)))
     except ValueError:

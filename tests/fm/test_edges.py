@@ -348,7 +348,10 @@ def test_weights_of_the_orders_of_a_shared_table(lower, fit_linear):
 
 @pytest.mark.parametrize(
     "model",
-    [FactorizationMachineRegressor(), BayesianFactorizationMachineRegressor(n_draws=12)],
+    [
+        FactorizationMachineRegressor(max_iter=2, tol=0.0),
+        BayesianFactorizationMachineRegressor(n_draws=12),
+    ],
     ids=str,
 )
 def test_what_is_infinite_as_float32_is_refused(model):
