@@ -12,7 +12,7 @@ import recsys  # noqa: E402
 
 project = "recsys"
 author = "the authors of recsys"
-copyright = "the authors of recsys; MIT licence"
+copyright = "the authors of recsys; MIT license"
 version = release = recsys.__version__
 
 extensions = [

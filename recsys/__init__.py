@@ -1,6 +1,6 @@
-"""Recommendation on CPU that says why: kernels, linear models and factorization machines as rankers.
+"""Explainable recommendation on the CPU: kernels, linear models and factorization machines as rankers.
 
-`import recsys` is light: what a name needs is imported when the name is first asked for.
+`import recsys` is fast: the first access to a name imports its module.
 """
 
 from __future__ import annotations

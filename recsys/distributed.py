@@ -41,11 +41,11 @@ def fit_counts(
     min_rating: float | None = None,
     partitions: int | None = None,
 ) -> ModelPackage:
-    """Fit a ranker that is made of co-occurrence counts on a folder of Parquet files.
+    """Fit a ranker from co-occurrence counts on a folder of Parquet files.
 
-    The result equals a fit in memory on the same rows to 1e-6. It knows the items and no users: lists
-    are made from histories, by `recommend_all` or by `recsys.load(path).recommend_history`. The counts
-    of all pairs of items that occur must fit into the memory of one worker, and so must the model.
+    The result equals a fit in memory on the same rows to 1e-6. It stores items but no users; make lists
+    from histories, with `recommend_all` or `recsys.load(path).recommend_history`. The counts of all
+    occurring pairs of items and the model must fit into the memory of one worker.
 
     Parameters
     ----------
@@ -54,14 +54,14 @@ def fit_counts(
     model : Ranker or str
         `ease`, `cf-komd` or `msdw`, as NAME[:key=value,…].
     user, item : str
-        Columns of ids, text or integers. Rows without an id are left out.
+        Columns of ids, text or integers. Rows with missing ids are left out.
     rating, min_rating : str and float, optional
-        Column of ratings, and the least rating that is a like.
+        Column of ratings, and the lowest rating of a like.
     time : str, optional
-        Column of times: of several rows of a pair the latest one is compared with `min_rating`; without
-        it the last row.
+        Column of times. For repeated pairs, the latest row is compared with `min_rating`; without times,
+        the last row.
     partitions : int ≥ 1, optional
-        Number of parts that users are divided into; one for about two million rows by default.
+        Number of partitions of users; by default the number of 64 MiB blocks of files.
 
     Examples
     --------
@@ -109,15 +109,15 @@ def recommend_all(
 ) -> None:
     """Write the first `n` items of every user of a Parquet folder to another one.
 
-    Columns of the result: user, rank, item, score. Items that the model does not know are passed over,
-    and so are users with no other ones. Other parameters: as of `fit_counts`.
+    The result has the columns user, rank, item and score. Unknown items are skipped, and so are users
+    with unknown items only. Other parameters: as in `fit_counts`.
 
     Parameters
     ----------
     model : ModelPackage or path
-        A model that recommends from histories. All workers open a path; a package is sent to them.
+        A model that recommends from histories. Workers open a path; a package is sent to them.
     out : path
-        A folder that all workers can write.
+        A folder that all workers can write to.
     """
     from dask import delayed
 

@@ -56,7 +56,7 @@ def findings() -> list[tuple[str, str]]:
 def compile_models(models: Sequence[str] | None = None) -> Iterator[tuple[str, int, float]]:
     """Compile what models need to fit, to list and to be evaluated, on a part of the sample.
 
-    Models are specifications such as "cf-komd:kernel=mc,degree=2", all rankers when not given. Yields
+    Models are specifications such as "cf-komd:kernel=mc,degree=2", all rankers by default. Yields
     each with the number of functions that were compiled, and not found on disk, and the seconds it took.
     """
     made = {spec: ranker_of(spec) for spec in models or list_rankers()}

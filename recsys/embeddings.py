@@ -23,7 +23,7 @@ class Embeddings(NamedTuple):
     ----------
     users, items : (users, factors), (items, factors) float32
     error : float
-        ‖scores − U·Vᵀ‖ / ‖scores‖ (Frobenius); 0 where the model itself is a product.
+        ‖scores − U·Vᵀ‖ / ‖scores‖ (Frobenius); 0 if the model itself has vectors.
     """
 
     users: Vectors
@@ -32,7 +32,7 @@ class Embeddings(NamedTuple):
 
 
 def embeddings(ranker: Any, user_items: Any, factors: int = 64, seed: int = 0) -> Embeddings:
-    """Return vectors of users and items: the model's own, else of a truncated SVD of its scores.
+    """Return vectors of users and items: those of the model, or a truncated SVD of its scores.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def embeddings(ranker: Any, user_items: Any, factors: int = 64, seed: int = 0) -
     user_items : (users, items) sparse matrix
         The users of the fit, in order.
     factors : int ≥ 1
-        Rank of the factorization, at most.
+        Largest rank of the factorization.
     seed : int
 
     Examples

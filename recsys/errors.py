@@ -17,26 +17,26 @@ LONGEST = 1000  # characters of a message
 
 
 class RecsysError(Exception):
-    """Base of every exception that recsys raises on purpose: its message is one line."""
+    """Base of all exceptions of recsys. The message is one line."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*(one_line(part) if isinstance(part, str) else part for part in args))
 
 
 class InputError(RecsysError, ValueError):
-    """An invalid input; the message names it, what is accepted and the remedy."""
+    """An invalid input."""
 
 
 class OutOfRangeError(InputError, IndexError):
-    """An index of a user or an item is out of range; an IndexError too, as implicit raises."""
+    """An index of a user or an item is out of range; also an IndexError, as in implicit."""
 
 
 class CapabilityError(InputError, NotImplementedError):
-    """A ranker does not offer what was asked; a NotImplementedError too, as implicit raises."""
+    """A ranker does not have a method or option; also a NotImplementedError, as in implicit."""
 
 
 class ModelFileError(InputError):
-    """A saved ranker is truncated, altered, too new, or something else entirely."""
+    """A model file is damaged, too new, or not a model file."""
 
 
 class DatasetError(InputError):

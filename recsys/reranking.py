@@ -1,4 +1,4 @@
-"""One user's list, away from dislikes and varied."""
+"""Lists of one user with dislikes and diversity."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def rerank(
     recalculate_user: bool = False,
     times: Any = None,
 ) -> Recommendations:
-    """Return one user's best items, as `recommend` does, away from dislikes and varied.
+    """Return one user's best items, as `recommend` does, with dislikes and diversity.
 
     Parameters
     ----------
@@ -42,14 +42,14 @@ def rerank(
     user_items : (1, items) sparse matrix
     N : int ≥ 1
     dislikes : int array
-        Never returned, and similar items are ranked lower: as of `penalize_dislikes`.
+        Items to leave out; `penalize_dislikes` ranks similar items lower.
     dislike_weight : float ≥ 0
     diversity : float in 0…1
-        The N are chosen from the best hundred by `mmr`; 0 keeps the order.
+        `mmr` selects the N items from the best hundred; 0 keeps the order.
     item_users : (users, items) CSC matrix
-        Of the histories: items of the same users are similar. Needed for `diversity`.
+        Histories; items of the same users are similar. Required for `diversity`.
     filter_already_liked_items, filter_items, items, recalculate_user, times
-        As of `Ranker.recommend`; liked items are left out even if `items` lists them.
+        As in `Ranker.recommend`; liked items are left out even if `items` lists them.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def rerank(
 def penalize_dislikes(
     ranker: Ranker, result: Recommendations, dislikes: NDArray[Any], weight: float = DISLIKE_WEIGHT
 ) -> Recommendations:
-    """Return a whole ranking without the dislikes, and with similar items ranked lower.
+    """Return a whole ranking without the dislikes and with lower scores of similar items.
 
     A score s becomes s − weight · σ(s) · (d − mean(d)) / σ(d), where d are the scores of all items for
     the dislikes as a history: Rocchio's negative feedback (1971), on scores.
@@ -122,10 +122,10 @@ def similar(
     Parameters
     ----------
     ranker, N, diversity, item_users
-        As of `rerank`.
+        As in `rerank`.
     item : int
     filter_items, items : int array, optional
-        Items to leave out, or the only ones to consider; not both.
+        Items to leave out, or the only items to rank; not both.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def check_diversity(diversity: float, item_users: Any) -> None:
 def diversify(
     result: Recommendations, N: int, diversity: float, item_users: Any = None
 ) -> Recommendations:
-    """Return N of a list by `mmr`, chosen from its first hundred; parameters as of `rerank`."""
+    """Return N items that `mmr` selects from the first hundred of a list; parameters as in `rerank`."""
     ids, scores = result.ids, result.scores
     if diversity and len(ids):
         ids, scores = ids[: max(N, POOL)], scores[: max(N, POOL)]

@@ -26,7 +26,7 @@ __all__ = ["Tuned", "tunable", "tune"]
 
 
 class Tuned(NamedTuple):
-    """The best parameters, as text for --model, their metric value, and those of every trial."""
+    """The best parameters, as text for --model, their metric value, and all trials."""
 
     spec: str
     params: dict[str, Any]
@@ -35,7 +35,7 @@ class Tuned(NamedTuple):
 
 
 def tunable() -> tuple[str, ...]:
-    """Return the names of the rankers that declare a search space."""
+    """Return the names of the rankers with a search space."""
     return tuple(name for name in list_rankers() if RANKERS.get(name).search_space)
 
 
@@ -51,31 +51,30 @@ def tune(
     n_jobs: int = 1,
     progress: Callable[[str, int, int], Any] | None = None,
 ) -> Tuned:
-    """Search a ranker's declared space.
+    """Search the parameters of a ranker.
 
-    Validation repeats the protocol inside the first fold's training matrix: its test rows are never
-    read. So with leave-one-out the item before each user's last is found, and with temporal and rolling
-    the last window before the first test. With published a fifth of each user's training items
-    validates, at random (each user's last one, where the test half is later than what trains).
+    Validation repeats the protocol inside the training matrix of the first fold and never reads its test
+    rows. For example, leave-one-out validates on the item before each user's last item, and temporal and
+    rolling on the last window before the first test. For published splits, validation uses a random
+    fifth of each user's training items, or the last item if the test half is later.
 
     Parameters
     ----------
     data : Interactions, (users, items) matrix, table or path
     model : str
-        A ranker with a search space, one of `tunable()`; parameters given with it,
-        `name:key=value,…`, are held fixed.
+        A ranker with a search space, one of `tunable()`; parameters in `name:key=value,…` are fixed.
     trials : int ≥ 1
-        In total: a study that is resumed makes only those that are missing.
+        Total number of trials; a resumed study runs only the missing ones.
     metric : str
-        Several joined by + are summed.
+        A metric, or several joined by +, which are summed.
     protocol : str, optional
-        As of `recsys.evaluate`.
+        As in `recsys.evaluate`.
     seed : int ≥ 0
     storage : path or str, optional
-        A file that keeps the study, or the URL of a database that Optuna takes (sqlite:///study.db), to
-        resume it or to share it with other calls.
+        A file of the study, or the URL of an Optuna database (sqlite:///study.db), to resume or share
+        the study.
     n_jobs : int
-        Trials at once, each in a process; −1 for as many as there are processors.
+        Number of parallel trials, one process each; −1 for all processors.
     progress : callable, optional
         Called as progress(text, done, total).
     """
@@ -144,7 +143,7 @@ def tune(
 
 
 def training_part(data: Interactions, protocol: str, seed: int) -> Interactions:
-    """Return the training half of a protocol's first fold, as interactions of their own."""
+    """Return the training half of a protocol's first fold as interactions."""
     train = next(iter(split(data, protocol, seed=seed))).train.tocoo()
     wanted = train.row.astype(np.int64) * data.n_items + train.col
     keep = np.isin(np.asarray(data.users, dtype=np.int64) * data.n_items + data.items, wanted)

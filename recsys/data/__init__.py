@@ -1,4 +1,4 @@
-"""Interactions, their readers, and the protocols that divide them."""
+"""Interactions, readers of tables, and protocols that split interactions."""
 
 from recsys.data.interactions import Interactions
 from recsys.data.reading import read_features, read_interactions

@@ -22,35 +22,33 @@ COLUMNS = ("rating", "time", "held_out", "weight")  # optional, one value a pair
 
 @dataclass(frozen=True, repr=False)
 class Interactions:
-    """Pairs of users and items, one row each, no pair twice.
+    """Distinct pairs of users and items, with optional ratings, times, weights and features.
 
     Attributes
     ----------
     users, items : (pairs,) int32
         Indices into the id arrays.
     user_ids, item_ids : (users,), (items,) object
-        Ids in order of first appearance: text exactly as it was read from a file, or, from
-        `from_ids`, as given.
+        Ids in order of first appearance. Ids of a file are text.
     rating : (pairs,) float64, optional
     time : (pairs,) float64, optional
-        Any unit. Most models and all protocols use the order only; `slist` with a `time_scale` and ages
-        in explanations use the differences, too. −inf is "oldest".
+        Times in any unit; models and protocols use only their order. −inf is the oldest.
     user_features, item_features : DataFrame, optional
-        One row per id, aligned; titles are the column `title`.
+        One row per id, in the order of the ids. The column `title` has titles.
     name : str
         Name in messages and reports.
     notes : tuple of str
-        Notes on reading: the roles of columns, rows that were left out, and merged duplicates.
+        Notes of the reader: roles of columns, rows left out, merged duplicates.
     columns : Columns, optional
         How the table was read.
     held_out : (pairs,) bool, optional
-        Mask of the test half that was published with the data, or given. The protocol `published` tests
-        it; everything else treats these pairs like the others.
+        Mask of a fixed test half. The protocol `published` tests these pairs; other protocols treat them
+        like all pairs.
     weight : (pairs,) float64 above 0, optional
-        Counts, amounts or durations: the values of `matrix`. Rankers that are `weighted` use them,
-        such as `als`, `bm25` and `user-knn`; others count each pair once.
+        Counts, amounts or durations: the values of `matrix`. Weighted rankers such as `als`, `bm25` and
+        `user-knn` use them; other rankers count each pair once.
     excluded : Interactions, optional
-        The pairs that a threshold of ratings left out, over all ids of the reading: for updates.
+        Pairs with ratings below the threshold, kept for updates.
 
     Examples
     --------
@@ -109,27 +107,25 @@ class Interactions:
         weight: ArrayLike | None = None,
         duplicates: str | None = None,
     ) -> Interactions:
-        """Index ids and merge repeated pairs.
+        """Return interactions of ids; repeated pairs are merged.
 
         Parameters
         ----------
         users, items : (rows,) array, Series or list
-            Ids, text or integers; numbers stay int. None and NaN are no ids. Blanks around texts are
-            taken away.
+            Ids, text or integers. None and NaN are missing. Surrounding blanks are removed.
         rating : (rows,) array, Series or list of numbers, optional
         time : (rows,) array, Series or list of numbers or datetimes, optional
-            Datetimes become seconds since 1970-01-01 (UTC where they have no zone).
+            Datetimes become seconds since 1970-01-01, in UTC if they have no time zone.
         name : str
         notes : tuple of str
         weight : (rows,) array, Series or list of numbers above 0, optional
-            Counts or amounts, which `matrix` carries.
+            Counts or amounts: the values of `matrix`.
         duplicates : "sum", "count" or "last", optional
-            What a pair of several rows weighs: the sum of its weights, the number of its rows, or
-            what its latest row does (by time, else by position). The sum where there are weights, else
-            the latest. Rating and time are those of the latest row in each case. A note counts the
-            rows that were merged, and how many of them disagreed on the rating.
+            Weight of a repeated pair: the sum of its weights, the number of its rows, or the weight of
+            its latest row (by time, else by position). The default is the sum if there are weights, else
+            the latest row. Rating and time are always from the latest row.
 
-        Everything is taken by position: a Series' index is not looked at.
+        Values are matched by position; indices of Series are ignored.
         """
         given = (("users", users), ("items", items))
         columns = [(what, _vector(name, what, column)) for what, column in given]
@@ -183,49 +179,47 @@ class Interactions:
         name: str | None = None,
         cold_items: bool = False,
     ) -> Interactions:
-        """Read a table of rows: who, what, and, where there are, how much and when.
+        """Return the interactions of a table of users, items, and optional ratings, times and weights.
 
-        What is not given is decided by the table, and said in `notes`. Rows that cannot be used are left
-        out and counted there, by reason.
+        By default, names and values determine the columns. `notes` lists these decisions and counts
+        invalid rows, which are left out.
 
         Parameters
         ----------
         table : pandas, polars or pyarrow table, or path
-            A file is delimited text, JSON (lines or an array), Parquet or Excel; text plain or packed.
+            Files are delimited text, JSON (lines or an array), Parquet or Excel; text may be compressed.
         user, item : str, optional
-            Columns of ids, text or integers. Of a file without a header they are the first two that
-            may be ids. Ids of a file are text.
+            Columns of ids, text or integers. Ids of a file are text. Without a header, the default is
+            the first two columns that may be ids.
         rating : str, optional
-            Column of numbers; one that is called as ratings are, when not given. Values at or below 0
-            are no interactions where `min_rating` is not given.
+            Column of numbers; by default a column with a usual name. Without `min_rating`, rows with a
+            rating at or below 0 are left out.
         time : str, optional
-            Column of datetimes, dates or numbers; one that is called as times are, when not given. Dates
-            and epochs in any unit become seconds since 1970, UTC without a zone.
+            Column of datetimes, dates or numbers; by default a column with a usual name. Dates and
+            epochs in any unit become seconds since 1970, in UTC if they have no time zone.
         weight : str, optional
-            Column of counts or amounts above 0, which `matrix` carries.
+            Column of positive counts or amounts: the values of `matrix`.
         items, users : table or path, optional
-            Features of items and users: titles (column `title`), years, genres. Their ids are in the
-            column of the same name as in `table`, in one of a usual name, or in the index of a pandas
-            frame.
+            Features of items and users, such as titles, years and genres. Ids are in the column with the
+            same name as in `table`, in a column with a usual name, or in the index of a pandas frame.
         min_rating : float, optional
-            The rating from which on a row is an interaction.
+            Lowest rating of an interaction.
         duplicates : "sum", "count" or "last", optional
             As in `from_ids`.
         names : sequence of str, optional
             Names of the columns of a file without a header.
         header : bool, optional
-            Whether the first row of a file has the names of the columns.
+            Whether the first row of a file has column names.
         delimiter, encoding : str, optional
-            Of a file of delimited text, such as ";" and "cp1252".
+            Delimiter and encoding of delimited text, such as ";" and "cp1252".
         decimal : "." or ",", optional
-            The decimal mark of ratings and weights.
+            Decimal mark of ratings and weights.
         day_first : bool, optional
-            Whether 01/02/2020 is the first of February. If the dates do not show it, they are refused
-            without it.
+            Whether 01/02/2020 is 1 February. Required if the dates are ambiguous.
         name : str, optional
             Name in messages and reports.
         cold_items : bool
-            Whether items and users that only their table has are taken in; else a note counts them.
+            Whether to include items and users that occur only in their own table.
 
         Examples
         --------
@@ -264,9 +258,9 @@ class Interactions:
 
     @classmethod
     def from_matrix(cls, matrix: sp.spmatrix, name: str = "matrix") -> Interactions:
-        """Return the entries of a (users, items) matrix, with the numbers of rows and columns for ids.
+        """Return the interactions of a (users, items) matrix; ids are row and column numbers.
 
-        Values that are not all 1 are weights.
+        Values other than 1 are weights.
 
         Examples
         --------
@@ -312,7 +306,7 @@ class Interactions:
         return titles_of(self.item_ids, self.item_features)
 
     def rated(self, least: float) -> Interactions:
-        """Return the pairs rated at least `least`, with the users and items that remain."""
+        """Return the pairs rated at least `least`, with the remaining users and items."""
         if self.rating is None:
             raise InputError(f"{self.name} has no ratings: a minimum rating cannot be applied")
         keep = self.rating >= least
@@ -328,9 +322,7 @@ class Interactions:
         return replace(out, columns=columns)
 
     def positive(self) -> Interactions:
-        """Return the pairs rated above 0, all where there are no ratings or a least one was applied.
-
-        A rating at or below 0 is no interaction, as a value of a matrix is none.
+        """Return the pairs rated above 0; all pairs if there are no ratings or a threshold was applied.
 
         Examples
         --------
@@ -359,9 +351,9 @@ class Interactions:
         items: pd.DataFrame | None = None,
         cold_items: bool = False,
     ) -> Interactions:
-        """Attach tables indexed by id; ids without a row get missing values, and are counted.
+        """Return the interactions with feature tables indexed by id; missing rows give missing values.
 
-        With `cold_items` items and users that only their table has are taken in, without interactions.
+        `cold_items` includes items and users that occur only in their own table.
         """
         out, notes = self, list(self.notes)
         for what, table in (("user", users), ("item", items)):
@@ -394,19 +386,17 @@ class Interactions:
         return replace(out, notes=tuple(notes))
 
     def with_test(self, test: Any, *, min_rating: float | None = None) -> Interactions:
-        """Mark what is to be tested, for the protocol `published`; a pair of it does not train.
+        """Return the interactions with a fixed test half for the protocol `published`.
 
-        Ids are matched as text. Users who are not among the interactions are left out, and items that
-        only the test half has are added, as cold candidates; notes count both.
+        Ids are matched as text. Users without interactions are left out; items that occur only in the
+        test half become candidates. Notes count both.
 
         Parameters
         ----------
         test : Interactions, table or path
-            A table or file is read as the interactions were: its columns are called as theirs, or by a
-            usual name.
+            A table with the column names of the interactions, or usual names.
         min_rating : float, optional
-            Rows rated below it are not tested, where it has ratings; what the interactions were read
-            with when not given.
+            Lowest rating of a test interaction; by default that of the interactions.
 
         Examples
         --------
@@ -424,7 +414,7 @@ class Interactions:
 
     @staticmethod
     def lookup(what: str, known: NDArray[np.object_], ids: Sequence[str | int]) -> NDArray[np.int64]:
-        """Return the positions of ids among the known ones; `what` is "user" or "item"."""
+        """Return the indices of ids; `what` is "user" or "item"."""
         found = pd.Index(known).get_indexer(pd.Index(ids, dtype=object))
         if (found < 0).any():
             raise unknown_ids(what, known, [ids[k] for k in np.flatnonzero(found < 0).tolist()])

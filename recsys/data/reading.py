@@ -394,17 +394,17 @@ def _usual(names: Any, what: str, like: str | None) -> str | None:
 
 
 def read_features(source: Any, id_col: str | None, what: str, like: str | None = None) -> pd.DataFrame:
-    """Read a table of features, indexed by id; numbers are numbers, whatever the kind of file.
+    """Return a table of features indexed by id.
 
     Parameters
     ----------
     source : path or table
     id_col : str, optional
-        The id column; `like`, or a usual name, is looked for when not given.
+        The id column; by default `like` or a column with a usual name.
     what : str
         "item" or "user", or with `id_col` any word for the objects.
     like : str, optional
-        What the interactions call the ids.
+        Name of the id column of the interactions.
     """
     table = read_table(source, name=None if isinstance(source, (str, os.PathLike)) else f"{what}s")
     id_col = id_col or _usual(table.names, what, like)

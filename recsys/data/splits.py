@@ -32,17 +32,17 @@ NEXT = re.compile(r"next-([1-9][0-9]{0,8})")
 
 @dataclass(frozen=True)
 class Fold:
-    """One division of the interactions.
+    """A split of the interactions into training and test rows.
 
     Attributes
     ----------
     train, test : (users, items) float32 CSR
     users : (evaluated users,) int64
-        Whose test rows are to be predicted from their train rows.
+        Users whose test rows are predicted from their training rows.
     train_only : int
-        Users who were meant to be evaluated and have nothing to predict.
+        Number of selected users without a test interaction.
     cold : int
-        Users with something to predict, who have nothing in training to predict it from.
+        Number of users with test interactions but without training interactions.
 
     Examples
     --------
@@ -62,23 +62,23 @@ class Fold:
 
 @dataclass(frozen=True)
 class Protocol:
-    """A way of dividing interactions.
+    """A method of splitting interactions.
 
     Attributes
     ----------
     name, description : str
     divide : callable
-        From interactions, a number of folds and a random generator to folds.
+        Function of interactions, a number of folds and a random generator that yields folds.
     folds : int
-        How many there are by default: groups of users, windows of time, or repetitions.
+        Default number of folds: groups of users, time windows, or repetitions.
     most : int
-        How many there may be: as many as users of `grouped` ones, and one where times decide.
+        Largest number of folds; the number of users if `grouped`, and 1 if times determine the split.
     grouped : bool
-        Whether folds are groups of users, of which there are two at least.
+        Whether folds are groups of users; needs at least two folds.
     times : "needed", "used" or ""
-        Whether it needs times, or predicts the future where there are some.
+        Whether it needs times, or uses them if available.
     note : str
-        What training holds, for a comparison of metric values in time with published ones.
+        Description of the training data for reports.
 
     Examples
     --------
@@ -97,7 +97,7 @@ class Protocol:
     note: str = ""
 
     def predicts_future(self, data: Interactions) -> bool:
-        """Return whether what is tested happened after what trains: a model may then use times."""
+        """Return whether test interactions are later than training ones, so models may use times."""
         if data.time is None:
             return False
         return tested_later(data) if self.name == PUBLISHED else bool(self.times)
@@ -216,25 +216,25 @@ def split(
     ----------
     data : Interactions, (users, items) matrix, table or path
     protocol : str
-        - half-profile: users are in `folds` groups; of each user of a group ⌈n/2⌉ random items train and
-          the rest is tested (thesis, 10.4.2)
-        - half-profile-time: the same, and the older items train
-        - half-profile-file: the same, and the items that come first in the rows train (the thesis'
-          Jester: jokes by their number)
+        - half-profile: users are in `folds` groups; for each user of a group ⌈n/2⌉ random items are for
+        training and the rest for testing (thesis, 10.4.2)
+        - half-profile-time: the same with the older items for training
+        - half-profile-file: the same with the first items in row order for training (Jester in the
+        thesis)
         - leave-one-out: each user's last item, a random one without times
         - next-5, or any other number: the last 5 items of each user who has more
         - holdout: a fifth of each user's items; "holdout:fraction=0.3"; "holdout:order=time": the newest
         - train-test-split: each interaction with probability 0.2; "train-test-split:fraction=0.1"
-        - temporal: the last fifth of all interactions, predicted from those before;
-          "temporal:fraction=0.3"
-        - rolling: the last tenths of all interactions, each predicted from those before it
-        - published: the test half that came with the data (`held_out`)
+        - temporal: the last fifth of all interactions, predicted from the earlier ones;
+        "temporal:fraction=0.3"
+        - rolling: the last tenths of all interactions, each predicted from the earlier ones
+        - published: the fixed test half of the data (`held_out`)
     folds : int, optional
-        Groups of users (half-profile), 5 when not given. Windows of rolling, 5 when not given and 9 at
-        most. Else repetitions with other draws, 1 when not given.
+        Groups of users for half-profile, 5 by default; windows for rolling, 5 by default and at most 9;
+        random repetitions for other protocols, 1 by default.
     seed : int ≥ 0
-        The same seed gives the same folds, whatever the order of the input's rows (half-profile-file:
-        the same groups of users).
+        The same seed gives the same folds for any order of the rows; with half-profile-file, the same
+        groups of users.
 
     Examples
     --------
@@ -487,7 +487,7 @@ def _fold(
     tested: NDArray[np.bool_],
     users: NDArray[np.bool_] | None = None,
 ) -> Fold:
-    """Return a fold that tests some users, all who have something in training when not given."""
+    """Return a fold that tests some users, all who have something in training by default."""
     test = data.submatrix(np.flatnonzero(tested))
     train = data.submatrix(np.flatnonzero(trains))
     known, has_test = np.diff(train.indptr) > 0, np.diff(test.indptr) > 0

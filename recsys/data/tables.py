@@ -99,7 +99,7 @@ def read_table(
         Takes the table before its cells are read, and returns the names of the columns to read, and
         whether few of their cells differ.
     names, header, delimiter, encoding : optional
-        Of delimited text; decided by the first lines when not given.
+        Of delimited text; decided by the first lines by default.
     name : str, optional
         Of the table in messages.
     """

@@ -42,7 +42,7 @@ def read_categorical(
     """Read a file of categories and encode it.
 
     The class is the last column when no `target` is given. `positive` is the value, or values, to be
-    learned; of two values the more frequent one when not given.
+    learned; of two values the more frequent one by default.
     """
     table = read_table(path, header=True)
     if len(set(table.names)) < len(table.names):

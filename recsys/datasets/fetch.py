@@ -39,7 +39,7 @@ class Dataset:
     folders: tuple[str, ...]  # subfolders of a data folder in which its files may lie
     files: tuple[tuple[str, ...], ...]  # alternatives: all files of one must be there
     read: Reader
-    archive: str = ""  # file name of the official one, which is recognised too
+    archive: str = ""  # file name of the official one, which is recognized too
     url: str = ""  # of the archive
     sha256: str = ""  # of the archive
     licence: str = ""
@@ -70,7 +70,7 @@ def dataset(
     """Register the decorated reader as a dataset; a module of this package needs nothing more.
 
     Its folder must hold `files`, or one of the alternatives `or_files`, in the order of preference. The
-    folders are called as the dataset when not given; `about` has the other attributes of `Dataset`.
+    folders are called as the dataset by default; `about` has the other attributes of `Dataset`.
     """
 
     def register(read: Reader) -> Reader:

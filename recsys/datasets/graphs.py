@@ -76,7 +76,7 @@ class Graph(NamedTuple):
     def weighted(self, how: str | None = None) -> Graph:
         """Return the graph with its features "none", of "unit" length, or "tf-idf" of unit length.
 
-        What suits the graph when not given.
+        What suits the graph by default.
         """
         how = self.weighting if how is None else how
         check_choice("weighting", how, WEIGHTINGS)
@@ -126,7 +126,7 @@ def read_graph(
         Without `right` both ends are objects of the left table; without `left` too, all objects of the
         pairs, and nothing is known of them but their ids.
     left_id, right_id : str, optional
-        The id column of these tables: a usual name, or else the first column, when not given.
+        The id column of these tables: a usual name, or else the first column, by default.
     left_col, right_col : str, optional
         The columns of the pairs: usual names, or those that hold most of the objects' ids, when not
         given.

@@ -162,7 +162,7 @@ def read_jester(folder: Path) -> Interactions:
     """Take positive ratings as interactions, then the users with 1 to 89 of them (thesis, 3.2.2).
 
     The thesis speaks of users with more than 90 *ratings*; its Table 3.3 (24,430 users, density
-    42.24%) comes out only if they are counted after binarising. Users are named by the line of the
+    42.24%) comes out only if they are counted after binarizing. Users are named by the line of the
     file, jokes by the column; a user's rows are in the order of the columns, which is none in time.
     """
     text = read_text(folder / "jester-data-1.csv.gz")

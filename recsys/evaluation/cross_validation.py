@@ -22,10 +22,10 @@ BLOCK_BYTES = 64_000_000
 
 @dataclass(frozen=True)
 class UserSplit:
-    """Divide the rows of a (users, items) matrix: some users train, the others are predicted.
+    """Split the rows of a (users, items) matrix into training users and test users.
 
-    The groups of users are those of the protocol half-profile with the same number and seed. There the
-    visible halves of a group train, too; here a ranker has never seen the users it is scored on.
+    The groups are those of the protocol half-profile with the same number and seed, but the visible
+    halves of test users are not used in training.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class UserSplit:
     def split(
         self, X: Any, y: Any = None, groups: Any = None
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Yield the rows that train and those that are predicted; `y` and `groups` are not read."""
+        """Yield training and test rows; `y` and `groups` are ignored."""
         users = int(np.shape(X)[0])
         folds = check_integer("n_splits", self.n_splits, 2, users)
         rng = np.random.default_rng(check_integer("seed", self.seed, 0))
@@ -85,7 +85,7 @@ class RankingScorer:
 def ranking_scorer(metric: str = "ndcg@10", seed: int = 0) -> RankingScorer:
     """Return a scorer for `cross_val_score` and `GridSearchCV` of rankers.
 
-    Half of each row is hidden, drawn with the seed, and predicted.
+    The scorer hides and predicts a random half of each row.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The result of an evaluation: a table of values by model, fold, user and metric, and what it says."""
+"""The result of an evaluation: values by model, fold, user and metric, with tables and sentences."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class MetricValue:
     Attributes
     ----------
     mean, std : float
-        Over folds (std with n − 1; 0 for one fold).
+        Mean and standard deviation over folds (with n − 1; 0 for one fold).
     folds : list of float
         Mean over users of each fold.
     users, left_out : int
-        Evaluated users, over all folds, with a value and without one.
+        Number of evaluated users over all folds with and without a value.
     """
 
     mean: float
@@ -70,11 +70,11 @@ class Result:
     params : dict
     metrics : dict of str to MetricValue
     fit_seconds, score_seconds : float
-        Summed over folds, without compilation.
+        Sums over folds, without compilation.
     compile_seconds : float
-        What compiling took besides.
+        Time of compilation.
     peak_mb : float
-        Largest resident memory of the process seen after a fit or a scoring pass.
+        Largest resident memory of the process after a fit or a scoring pass.
     """
 
     model: str
@@ -96,24 +96,23 @@ class Report:
     folds, seed, users, items, interactions : int
     results : list of Result
     comparisons : list of dict
-        Pairs of models per metric, with interval and p-values.
+        Pairs of models for each metric, with intervals and p-values.
     definitions, better : dict of str to str
-        What each metric is; whether "more" or "less" of it is better, "" for neither.
+        Definition of each metric; whether "more" or "less" is better, "" for neither.
     notes : list of str
-        On the data, the protocol and who was left out.
+        Notes on the data, the protocol and users left out.
     failed : dict of str to str
-        Why a model could not be evaluated, by its label; it has no result.
+        Errors of models without a result, by label.
     rows : DataFrame
-        A row a fold and evaluated user: `user` (the id), `fold` (from 1), `profile length` (items in
-        training), `popularity` (users who have a tested item in training, on average), and what is known
-        of the user; the index is the user's number.
+        One row per fold and evaluated user: `user` (the id), `fold` (from 1), `profile length` (training
+        items), `popularity` (mean number of training users of the tested items), and user attributes.
+        The index is the user's number.
     values : DataFrame
-        For each of `rows` the values, in columns (model, metric); of a metric with one value a fold it
-        is repeated.
+        Values for `rows`, in columns (model, metric). Metrics with one value per fold repeat it.
     per_fold : frozenset of str
-        These metrics, which have no interval over users.
+        Metrics with one value per fold; they have no interval over users.
     lists : dict of str to (ids, scores)
-        The first items by model, (rows, k), if they were to be kept; `tested` are the test rows, and
+        The first k items by model, (rows, k), with `keep_lists`; `tested` are the test rows and
         `item_ids` the ids.
 
     Examples
@@ -149,7 +148,7 @@ class Report:
     item_ids: NDArray[np.object_] | None = None
 
     def result(self, model: str | None = None) -> Result:
-        """Return the result of a model by its label; of the only one, if none is named."""
+        """Return the result of a model by its label, or the only result."""
         labels = [r.model for r in self.results]
         if model is None and len(labels) == 1:
             return self.results[0]
@@ -159,11 +158,11 @@ class Report:
         return self.results[labels.index(model)]
 
     def frame(self, kind: str = "pandas") -> Any:
-        """Return a row a model and metric, as a frame of "pandas", "polars" or "pyarrow".
+        """Return a table with one row per model and metric, as "pandas", "polars" or "pyarrow".
 
-        `mean` and `std` are over folds (NaN for a single fold), `low` and `high` the mean's 95%
-        bootstrap interval over users (NaN for a metric with one value a fold), `users` those with a
-        value.
+        `mean` and `std` are over folds (`std` is NaN for one fold). `low` and `high` are the 95%
+        bootstrap interval of the mean over users (NaN for metrics with one value per fold). `users` is
+        the number of users with a value.
         """
         low, high = self.intervals()
         rows = [
@@ -182,7 +181,7 @@ class Report:
         return frames.make({key: [row[key] for row in rows] for key in rows[0]}, kind)
 
     def user_values(self) -> pd.DataFrame:
-        """Return the long table: a row a model, fold, user and metric, with the columns of `rows`."""
+        """Return one row per model, fold, user and metric, with the columns of `rows`."""
         parts = [
             self.rows.assign(model=model, metric=metric, value=self.values[model, metric].to_numpy())
             for model, metric in self._columns
@@ -200,8 +199,8 @@ class Report:
         Parameters
         ----------
         attribute : str
-            "profile length", "popularity", or a column of the users' table. Numbers of more than 12
-            values are parted at their quartiles; other columns by value, the rare ones together.
+            "profile length", "popularity", or a column of the user table. Columns of more than 12
+            numbers are grouped by quartiles, other columns by value; rare values form one group.
         """
         table = self.rows
         known = [str(name) for name in table.columns if name not in NOT_ATTRIBUTES]
@@ -252,7 +251,7 @@ class Report:
         return out
 
     def verdicts(self) -> list[str]:
-        """Return for each metric whether its best model is better than the next."""
+        """Return for each metric whether the best model is better than the second."""
         lines = []
         for name in self.definitions:
             sign = 1 if self.better[name] == "less" else -1
@@ -266,7 +265,7 @@ class Report:
         return lines
 
     def decision(self) -> str:
-        """Return which model to use and why, in one sentence; "" where no two were compared."""
+        """Return a sentence that recommends a model; "" without comparisons."""
         tested = self.rows["user"].nunique()
         said = decision(self.comparisons)
         return said and f"{said} (tested users: {tested:,}, folds: {self.folds})."
@@ -292,8 +291,8 @@ class Report:
     def run(self, model: str | None = None) -> dict[str, dict[str, float]]:
         """Return the lists of a model as {user: {item: score}}, for ranx and ir_measures.
 
-        Ids are text. Where users are in several folds, each fold's are users of their own
-        ("42/fold2"). Keep the lists by `evaluate(..., keep_lists=100)`.
+        Ids are text. If users are in several folds, each fold has separate users ("42/fold2"). Requires
+        `evaluate(..., keep_lists=100)`.
         """
         label = self.result(model).model
         if label not in self.lists:
@@ -324,7 +323,7 @@ class Report:
         return [f"{user}/fold{fold}" for user, fold in zip(users, self.rows["fold"], strict=True)]
 
     def plot(self) -> Figure:
-        """Return a plot (matplotlib) of all means with their 95% intervals, one panel a metric."""
+        """Return a matplotlib figure of all means with 95% intervals, one panel per metric."""
         if importlib.util.find_spec("matplotlib") is None:
             raise InputError(f"plot() needs matplotlib: {install_hint('plot')}")
         from matplotlib import pyplot
@@ -348,7 +347,7 @@ class Report:
         return figure
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON, intervals among them, without the values per user."""
+        """Return values and intervals for JSON, without values per user."""
         low, high = self.intervals()
         head = ("dataset", "protocol", "folds", "seed", "users", "items", "interactions")
         results = [

@@ -70,12 +70,12 @@ def evaluate(
     progress: Listener | bool | None = None,
     on_result: Callable[[Result], None] | None = None,
 ) -> Report:
-    """Fit models on folds of the data, measure them on what was hidden, and compare them.
+    """Fit models on folds of the data, measure them on held-out interactions, and compare them.
 
     Parameters
     ----------
     data : Interactions, (users, items) matrix, table or path
-        A table or file is read as `Interactions.from_frame` does.
+        Tables and files are read by `Interactions.from_frame`.
     models : sequence, mapping of label to model, or one model
         Each a name with parameters ("auto", "cf-komd:kernel=mc,degree=2"), a ranker, a
         `Recommender`, a model of implicit, any object with `fit` and `recommend` or `scores`, a pair
@@ -84,31 +84,32 @@ def evaluate(
         Test interactions, matched by ids, as in `Interactions.with_test`. All other interactions are for
         training.
     protocol, folds, seed
-        As in `recsys.data.split`. The protocol is "half-profile" when not given, or "published" with a
-        `test` or with data that have a test half.
+        As in `recsys.data.split`. The default protocol is "half-profile", or "published" for data with a
+        test half.
     metrics : str or sequence of str
-        `NAME[@k]`, k = 10 by default; `list(recsys.evaluation.metrics.METRICS)` has the names.
+        `NAME[@k]`, k = 10 by default; `list(recsys.evaluation.metrics.METRICS)` lists the names.
     only_folds : int, optional
         Number of folds to measure, from the first on; all by default.
     keep_lists : int ≥ 1, optional
         Length of the lists to keep, for `Report.run` and `Report.qrels`.
     filter_liked : bool
-        Whether items that a user has in training are left out of the ranking.
+        Whether to leave out the user's training items from the ranking.
     n_jobs : int, optional
-        Processes that models and folds are spread over, with one thread each. When not given, as many as
-        there are processors, and this one alone for little work. Metric values do not depend on it.
+        Number of single-threaded processes for models and folds; by default one per processor, or none
+        for little work. Metric values do not depend on it.
     budget : float, optional
-        Seconds after which no further fit begins. The report has the folds that all of its models have.
+        Seconds after which no further fit starts. The report has the folds that are finished for all its
+        models.
     progress : callable or bool, optional
         Called as progress(text, done, total). True draws a bar in a terminal or a notebook.
     on_result : callable, optional
-        Called with the `Result` of each model that has been measured on all folds.
+        Called with the `Result` of each model after all its folds.
 
     Returns
     -------
     Report
-        A model that fails beside others is left out, and `Report.failed` says why. If Ctrl-C ends it
-        after something was measured, `EvaluationInterrupted` is raised, whose `report` has that.
+        `Report.failed` has the errors of models that fail beside others. Ctrl-C raises
+        `EvaluationInterrupted`, whose `report` has the finished results.
 
     Examples
     --------
@@ -203,10 +204,9 @@ def evaluate(
 
 
 class EvaluationInterrupted(KeyboardInterrupt):
-    """Ctrl-C ended an evaluation of which a part is done.
+    """Ctrl-C ended an evaluation.
 
-    Its `report` is of the models that were measured on all folds; where there are none, of those folds
-    that all models have which were begun.
+    `report` has the models with all folds; without any, the folds that all started models have.
     """
 
     def __init__(self, report: Report, message: str) -> None:

@@ -26,15 +26,15 @@ class Comparison:
     Attributes
     ----------
     difference : float
-        Mean over users of first − second, of a user tested in several folds the mean over these.
+        Mean over users of first − second; for users in several folds, of their mean over folds.
     low, high : float
         95% percentile-bootstrap interval of that mean.
     p_value : float
-        Wilcoxon's signed-rank test; 1 when no user differs.
+        Of Wilcoxon's signed-rank test; 1 if no user differs.
     users : int
-        Users on whom both have a value.
+        Number of users with a value of both models.
     p_holm : float
-        The p-value after Holm's correction over all comparisons of a report; of one alone, `p_value`.
+        The p-value after Holm's correction over all comparisons of a report.
 
     Examples
     --------
@@ -55,14 +55,14 @@ class Comparison:
 
     @property
     def differs_clearly(self) -> bool:
-        """Whether the interval excludes 0 and `p_holm` is below 0.05: only then is one model better."""
+        """Whether the interval excludes 0 and `p_holm` is below 0.05."""
         return (self.low > 0.0 or self.high < 0.0) and self.p_holm < LEVEL
 
 
 def compare(first: NDArray[np.float64], second: NDArray[np.float64], seed: int = 0) -> Comparison | None:
-    """Compare two models' values per user, NaN where there was nothing to predict.
+    """Compare two models' values per user; NaN is a missing value.
 
-    Returns None where no user has both values.
+    Returns None if no user has both values.
     """
     found = compare_all([first, second], seed)
     return found[0][2] if found else None
@@ -71,10 +71,10 @@ def compare(first: NDArray[np.float64], second: NDArray[np.float64], seed: int =
 def compare_all(
     values: list[NDArray[np.float64]], seed: int = 0, users: NDArray[np.int64] | None = None
 ) -> list[tuple[int, int, Comparison]]:
-    """Compare every pair of models on the users for whom all have a value.
+    """Compare every pair of models on the users with a value of all models.
 
-    `values` has one array a model, (rows,), and `users` says whose value a row has: the values of a user
-    who is tested in several folds are no independent observations, so their mean counts once.
+    `values` has one array per model, (rows,), and `users` the user of each row. Values of a user in
+    several folds are not independent, so their mean counts once.
     """
     if len({len(array) for array in values}) > 1:
         raise InputError("the models were measured on different numbers of users")
@@ -104,7 +104,7 @@ def compare_all(
 
 
 def holm(p_values: list[float]) -> list[float]:
-    """Return p-values corrected for their number by Holm's step-down procedure.
+    """Return p-values corrected by Holm's step-down procedure.
 
     Examples
     --------
@@ -172,10 +172,7 @@ def mean_intervals(
 
 
 def verdict(c: dict[str, Any]) -> str:
-    """Return a comparison, an entry of `Report.comparisons`, as a sentence.
-
-    One model is better only where they differ clearly.
-    """
+    """Return a comparison, an entry of `Report.comparisons`, as a sentence."""
     better = c.get("better", "more")
     less = better == "less"
     sign = 1 if (c["difference"] <= 0 if less else c["difference"] >= 0) else -1
@@ -202,11 +199,10 @@ def _decimal(value: float) -> str:
 
 
 def decision(comparisons: list[dict[str, Any]]) -> str:
-    """Return which model to use, and on which metrics it is better than which others, with no full stop.
+    """Return a recommended model and the metrics on which it is better, without a full stop.
 
-    The model is the one with the most comparisons in which it is better, less those in which it is
-    worse, over all metrics that have a direction; of equal ones, the one with the better mean more
-    often. "" where nothing was compared.
+    The recommended model has the largest number of better minus worse comparisons over all metrics with
+    a direction; ties are resolved by the number of better means. "" without comparisons.
 
     Examples
     --------

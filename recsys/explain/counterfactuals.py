@@ -63,7 +63,7 @@ def what_if(
     Parameters
     ----------
     ranker, userid, row, item, recalculate_user, times
-        As of `reasons`. A ranker that cannot score a changed row gives the rank only.
+        As in `reasons`. A ranker that cannot score a changed row gives the rank only.
     most : int ≥ 1
         How many liked items are left out, one at a time: those with the largest shares.
     leave_out : int array

@@ -2,7 +2,7 @@
 
 A rule is worth the bits that it saves in naming the profile's items against drawing them by popularity,
 less the bits to write it down. Candidates are read from a kernel machine and from two centroids that
-separate the profile from the catalogue. The ranker is not involved.
+separate the profile from the catalog. The ranker is not involved.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MIN_LIFT = 1.5  # a rule below it says little
 
 @dataclass(frozen=True)
 class Attributes:
-    """The attributes of a catalogue's items.
+    """The attributes of a catalog's items.
 
     Attributes
     ----------
@@ -164,11 +164,11 @@ def taste_rule(
     items : (liked,) int
         The profile.
     attributes : Attributes
-        Of the catalogue.
+        Of the catalog.
     popularity : (items,) float
         How many other users like each item.
     candidates : int array, optional
-        Items that may be recommended; all outside the profile when not given.
+        Items that may be recommended; all outside the profile by default.
     held_out : float in 0…0.9
         Share of the profile that the rule is tested on.
     seed : int
@@ -252,7 +252,7 @@ def _candidates(
     y = np.r_[np.ones(len(learned), int), np.zeros(len(others), int)]
     machine = KOMD(0.9, kernel="mdnf-sum", kernel_params={"d": 2, "c": 2}, tol=1e-4).fit(X[rows], y)
     views = [(X[rows], balanced(machine.dual_))]
-    # The centroids of λ = 1 over the whole catalogue, by popularity and evenly.
+    # The centroids of λ = 1 over the whole catalog, by popularity and evenly.
     for prior in (weight, np.ones(len(X))):
         signed = -prior
         signed[learned] = 1.0
@@ -269,7 +269,7 @@ def _candidates(
 
 
 def _bits_and_lift(rule: Rule, X: Any, learned: Any, weight: Any) -> tuple[float, float]:
-    """Return the bits that a rule saves, and its lift over the catalogue less a standard error."""
+    """Return the bits that a rule saves, and its lift over the catalog less a standard error."""
     covered = rule.covers(X)
     n, k = len(learned), int(covered[learned].sum())
     share = float(weight[covered].sum() / weight.sum())

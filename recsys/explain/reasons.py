@@ -69,7 +69,7 @@ def reasons(ranker: Ranker, userid: int, row: Any, item: int, N: int = 10, **opt
     N : int ≥ 1
         How many liked items are listed.
     **options
-        `recalculate_user` and `times`, as of `Ranker.explain`.
+        `recalculate_user` and `times`, as in `Ranker.explain`.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def reasons_for_items(
     times: Any = None,
     scores: ArrayLike | None = None,
 ) -> list[Reasons]:
-    """Return the `reasons` of several items for one user. Other parameters: as of `reasons`.
+    """Return the `reasons` of several items for one user. Other parameters: as in `reasons`.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def reasons_for_lists(
     scores: Sequence[NDArray[Any]] | None = None,
     **options: Any,
 ) -> list[list[Reasons]]:
-    """Return the `reasons` of the items in lists of several users. Other parameters: as of `reasons`.
+    """Return the `reasons` of the items in lists of several users. Other parameters: as in `reasons`.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ def blend_parts(
     Parameters
     ----------
     ranker, userid, row, item, times
-        As of `reasons`.
+        As in `reasons`.
 
     Examples
     --------

@@ -149,7 +149,7 @@ def measure_rule(
     Parameters
     ----------
     X, y, seed, **options
-        As of `learn_rule`.
+        As in `learn_rule`.
     test_size : float in 0…0.9
 
     Examples

@@ -39,7 +39,7 @@ PATIENCE = 5  # epochs without progress after which a solver that may rise has c
 class FactorMachine(BaseEstimator):
     """Base of the estimators of this package.
 
-    They minimise mean loss + ½α‖w‖² + ½β‖P‖² + γΩ(P).
+    They minimize mean loss + ½α‖w‖² + ½β‖P‖² + γΩ(P).
 
     Parameters
     ----------

@@ -79,7 +79,7 @@ class BayesianFactorizationMachine(BaseEstimator):
     -----
     Source: Freudenthaler, Schmidt-Thieme, Rendle, Bayesian Factorization Machines (2011); Rendle,
     Scaling Factorization Machines to Relational Data (2013). Priors are libFM's, by part and
-    of a y that is standardised: normal with a mean and a precision for each part and component, these
+    of a y that is standardized: normal with a mean and a precision for each part and component, these
     from N(0, 1/λ) and Γ(½, ½), the noise from Γ(½, ½). Features should vary by about 1, as those of one
     of several do: scale others. The regressor's `sample_weight` multiplies the precision of a row's
     noise. The classifier takes none: it draws one latent number for each row, which no weight repeats.
@@ -200,7 +200,7 @@ class BayesianFactorizationMachine(BaseEstimator):
 class BayesianFactorizationMachineRegressor(RegressorMixin, BayesianFactorizationMachine):
     """A Bayesian factorization machine for regression: means and intervals over draws.
 
-    Other parameters: as of `BayesianFactorizationMachine`.
+    Other parameters: as in `BayesianFactorizationMachine`.
 
     Examples
     --------
@@ -313,7 +313,7 @@ def _quantile(
 class BayesianFactorizationMachineClassifier(TwoClassMixin, BayesianFactorizationMachine):
     """A Bayesian factorization machine for two classes: probit regression, averaged over draws.
 
-    Other parameters: as of `BayesianFactorizationMachine`.
+    Other parameters: as in `BayesianFactorizationMachine`.
 
     Examples
     --------

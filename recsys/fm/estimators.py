@@ -141,7 +141,7 @@ class FactorizationMachineRegressor(_FactorizationMachine, Regressor):
 
     ŷ = b + ⟨w, x⟩ + Σ_m Σ_s A^m(p_s, x), with a matrix of its own for each order ("explicit").
 
-    Other parameters: as of `_FactorizationMachine` and `FactorMachine`.
+    Other parameters: as in `_FactorizationMachine` and `FactorMachine`.
 
     Notes
     -----
@@ -165,7 +165,7 @@ class FactorizationMachineRegressor(_FactorizationMachine, Regressor):
 class FactorizationMachineClassifier(_FactorizationMachine, Classifier):
     """A factorization machine of any order for two classes.
 
-    Other parameters: as of `_FactorizationMachine` and `FactorMachine`.
+    Other parameters: as in `_FactorizationMachine` and `FactorMachine`.
 
     Examples
     --------
@@ -192,7 +192,7 @@ class _Subsets:
 class AllSubsetsRegressor(_Subsets, Regressor):
     """The all-subsets model for regression: ŷ = b + ⟨w, x⟩ + Σ_s λ_s Π_j (1 + p_js x_j).
 
-    Other parameters: as of `FactorMachine`.
+    Other parameters: as in `FactorMachine`.
 
     Examples
     --------
@@ -212,7 +212,7 @@ class AllSubsetsRegressor(_Subsets, Regressor):
 class AllSubsetsClassifier(_Subsets, Classifier):
     """The all-subsets model for two classes.
 
-    Other parameters: as of `FactorMachine`.
+    Other parameters: as in `FactorMachine`.
 
     Examples
     --------
@@ -270,7 +270,7 @@ class PolynomialNetworkRegressor(_Network, Regressor):
 
     ŷ = b + ⟨w, x⟩ + Σ_s Π_t ⟨u_ts, x⟩, t = 1…m, in its lifted form, or b + ⟨w, x⟩ + Σ_s ⟨p_s, x⟩^m.
 
-    Other parameters: as of `_Network` and `FactorMachine`.
+    Other parameters: as in `_Network` and `FactorMachine`.
 
     Notes
     -----
@@ -301,7 +301,7 @@ class PolynomialNetworkRegressor(_Network, Regressor):
 class PolynomialNetworkClassifier(_Network, Classifier):
     """A polynomial network for two classes.
 
-    Other parameters: as of `_Network` and `FactorMachine`.
+    Other parameters: as in `_Network` and `FactorMachine`.
 
     Examples
     --------

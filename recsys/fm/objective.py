@@ -1,4 +1,4 @@
-"""The objective of a fit: a model's parameters as one vector, and the pieces of what is minimised."""
+"""The objective of a fit: a model's parameters as one vector, and the pieces of what is minimized."""
 
 from __future__ import annotations
 

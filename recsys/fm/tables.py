@@ -108,7 +108,7 @@ def liked_pairs(
     ratio : int
         Pairs of the same users, drawn from what they did not like, for each liked one.
     buckets, rows, seed
-        As of `table_rows`.
+        As in `table_rows`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""KOMD: the classifier that optimises the margin distribution on a kernel."""
+"""KOMD: the classifier that optimizes the margin distribution on a kernel."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class KernelMachine(TwoClassMixin, BaseEstimator):
 
 @dataclass(eq=False, repr=False)
 class KOMD(KernelMachine):
-    """Kernel optimisation of the margin distribution, for two classes.
+    """Kernel optimization of the margin distribution, for two classes.
 
     min (1 − λ) γᵀYKYγ + λ‖γ‖² over weights γ ≥ 0 that sum to 1 in each class: λ = 0 is the
     hard-margin SVM, λ = 1 compares the classes' centroids.
@@ -89,7 +89,7 @@ class KOMD(KernelMachine):
     regularization : float in 0…1
         λ.
 
-    Other parameters: as of `KernelMachine`.
+    Other parameters: as in `KernelMachine`.
 
     Attributes
     ----------

@@ -39,7 +39,7 @@ class _Combination(TwoClassMixin, BaseEstimator):
     Parameters
     ----------
     kernels : list of kernels, "precomputed", or None
-        Names, Kernels, Expressions or callables; mC of every degree when not given. All but callables
+        Names, Kernels, Expressions or callables; mC of every degree by default. All but callables
         read a number above 0 as 1 and any other as 0.
     normalize : bool
         Scale each to unit diagonal.
@@ -144,7 +144,7 @@ class _Combination(TwoClassMixin, BaseEstimator):
 class AverageMKL(_Combination):
     """The mean of the kernels: the baseline that is hard to beat.
 
-    Other parameters: as of `_Combination`.
+    Other parameters: as in `_Combination`.
 
     Examples
     --------
@@ -164,7 +164,7 @@ class AverageMKL(_Combination):
 class EasyMKL(_Combination):
     """EasyMKL: weights proportional to each kernel's part in the margin of their sum.
 
-    γ minimises (1 − λ) γᵀY(Σ_r K_r)Yγ + λ‖γ‖² over weights γ ≥ 0 that sum to 1 in each class;
+    γ minimizes (1 − λ) γᵀY(Σ_r K_r)Yγ + λ‖γ‖² over weights γ ≥ 0 that sum to 1 in each class;
     μ_r is γᵀYK_rYγ, scaled to sum 1. The sum is not a mean: the more kernels, the weaker λ.
 
     Parameters
@@ -172,7 +172,7 @@ class EasyMKL(_Combination):
     regularization : float in 0…1
         λ of the machine on the sum.
 
-    Other parameters: as of `_Combination`.
+    Other parameters: as in `_Combination`.
 
     Notes
     -----
@@ -237,7 +237,7 @@ class _Descent(_Combination):
     def _descend(
         self, parts: Any, count: int, least: float, done: Callable[[float], bool]
     ) -> tuple[NDArray[np.float64], list[float]]:
-        """Minimise ⟨μ,a⟩/⟨μ,b⟩ with a and b from parts(μ); ⟨μ,b⟩ ≤ least counts as 0.
+        """Minimize ⟨μ,a⟩/⟨μ,b⟩ with a and b from parts(μ); ⟨μ,b⟩ ≤ least counts as 0.
 
         Returns μ and the values after each accepted step, the first for equal weights. It ends
         when done, which hears what share of the value each step has gained, says so.
@@ -293,7 +293,7 @@ class GRAM(_Descent):
     tol : float > 0
         Stop when three steps in a row lower the ratio by less than this share of it.
 
-    Other parameters: as of `_Descent`.
+    Other parameters: as in `_Descent`.
 
     Attributes
     ----------
@@ -305,7 +305,7 @@ class GRAM(_Descent):
     Notes
     -----
     Source: Polato's thesis, Algorithm 9.1, whose line 12 should descend; 9.2.2 for kernels
-    that are not normalised.
+    that are not normalized.
 
     Examples
     --------
@@ -342,7 +342,7 @@ class GRAM(_Descent):
 
 @dataclass(eq=False, repr=False)
 class RMKL(_Descent):
-    """R-MKL: the soft-margin L2-SVM with the radius in its penalty, minimised over the weights.
+    """R-MKL: the soft-margin L2-SVM with the radius in its penalty, minimized over the weights.
 
     min over μ of J(μ) = max Σα_i − ½ αᵀY(Σ_r μ_r K_r + (Σ_r μ_r R_r²/C) I)Yα over α ≥ 0 with
     αᵀy = 0; R_r is the radius of the ball around the data under kernel r. J is convex. Where the
@@ -355,7 +355,7 @@ class RMKL(_Descent):
     C : float > 0
         Price of slack, by which the squared radius is divided.
 
-    Other parameters: as of `_Descent`.
+    Other parameters: as in `_Descent`.
 
     Attributes
     ----------

@@ -99,7 +99,7 @@ class Kernel:
         X : (rows, n) array or sparse matrix
             Any numeric dtype; an entry above 0 counts as 1, all others as 0.
         Z : (others, n) array or sparse matrix, optional
-            X itself when not given.
+            X itself by default.
         normalize : bool
             Divide by √(κ(x,x) κ(z,z)). A null vector (κ(x,x) = 0) then has 0 off the
             diagonal and 1 with itself.

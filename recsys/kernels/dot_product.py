@@ -127,7 +127,7 @@ class RBFKernel(Kernel):
     Parameters
     ----------
     gamma : float > 0, optional
-        1/n when not given.
+        1/n by default.
 
     Examples
     --------

@@ -82,7 +82,7 @@ def radius(K: ArrayLike) -> float:
 def approximate_radius(K: ArrayLike) -> float:
     """Return the root of the mean squared distance from the vectors' mean: at most the radius.
 
-    R̃² = tr(K)/n − mean(K), of a normalised kernel 1 − mean(K): what equal weights give in the radius'
+    R̃² = tr(K)/n − mean(K), of a normalized kernel 1 − mean(K): what equal weights give in the radius'
     program, with no program to solve.
 
     Source: Polato's thesis, 4.6.
@@ -125,7 +125,7 @@ def signs(y: ArrayLike) -> NDArray[np.float64]:
 
 
 def more_general(K1: ArrayLike, K2: ArrayLike, tol: float = 1e-9) -> bool:
-    """Return whether K1 is at least as general as K2: entrywise K̃1² ≥ K̃2² after normalisation.
+    """Return whether K1 is at least as general as K2: entrywise K̃1² ≥ K̃2² after normalization.
 
     By Lemma 6.1 the spectral ratio of K1 is then at most that of K2.
 
@@ -161,7 +161,7 @@ def mc_decomposition(
     """Return g(m, s) ≥ 0 with κ(x, z) = Σ_s g(m, s)·κ̃_mC^s(x, z) for vectors of m ones.
 
     A function f of ⟨x,z⟩ on 0…m is Σ_s Δ^s f(0)·C(⟨x,z⟩, s), with forward differences Δ; the
-    normalised mC-kernel of degree s divides by C(m, s).
+    normalized mC-kernel of degree s divides by C(m, s).
 
     Differences magnify the rounding of f by up to 2^s·C(m, s). So the nearest non-negative coefficients
     are found by least squares, of each value relative to itself.
@@ -189,7 +189,7 @@ def mc_decomposition(
 
     Examples
     --------
-    (1 + s)² for rows of two ones, s of them common, is 1 + 3·s + 2·C(s, 2); the normalised kernel of
+    (1 + s)² for rows of two ones, s of them common, is 1 + 3·s + 2·C(s, 2); the normalized kernel of
     degree 1 is s/2, that of degree 2 is C(s, 2).
 
     >>> from recsys.kernels import make_kernel, mc_decomposition

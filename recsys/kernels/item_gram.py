@@ -1,4 +1,4 @@
-"""Gram matrices of a catalogue's items: a kernel of their co-occurrence counts, in three forms.
+"""Gram matrices of a catalog's items: a kernel of their co-occurrence counts, in three forms.
 
 All have the same methods: `block`, `scores`, `similar`, and the array `row_sums`. A null item is similar
 to itself only; so is an item without users, under every kernel.
@@ -259,7 +259,7 @@ class SparseGram:
 class CountedGram:
     """A matrix of items whose counts are taken from the interactions on demand.
 
-    For catalogues whose pairs exceed the memory. The linear kernel needs no counts for scores, which are
+    For catalogs whose pairs exceed the memory. The linear kernel needs no counts for scores, which are
     products with the interactions. The rows of the most popular items are kept.
 
     Parameters

@@ -115,7 +115,7 @@ class SadoharaMonotoneDNFKernel(_Sadohara):
     Parameters
     ----------
     arity : int ≥ 1, optional
-        Most variables in a conjunction, at most n; all when not given.
+        Most variables in a conjunction, at most n; all by default.
     sigma : float > 0
         Below 1 short conjunctions count more, above 1 long ones.
 
@@ -147,7 +147,7 @@ class SadoharaDNFKernel(_Sadohara):
     Parameters
     ----------
     arity : int ≥ 1, optional
-        Most literals in a conjunction, at most n; all when not given.
+        Most literals in a conjunction, at most n; all by default.
     sigma : float > 0
         Below 1 short conjunctions count more, above 1 long ones.
 

@@ -267,7 +267,7 @@ class PairDNN(_Interactions):
 
     For pairs of one kind the layer is the mean of both directions.
 
-    Other parameters: as of `_Interactions`.
+    Other parameters: as in `_Interactions`.
 
     Notes
     -----
@@ -311,7 +311,7 @@ class HONFM(_Interactions):
 
     Each end has factors of its own, so that a pair of one kind and its reverse differ.
 
-    Other parameters: as of `_Interactions`.
+    Other parameters: as in `_Interactions`.
 
     Notes
     -----
@@ -351,7 +351,7 @@ class ConcatDNN(_Network):
     n_components : int ≥ 1
         Width of the first layer.
 
-    Other parameters: as of `_Network`.
+    Other parameters: as in `_Network`.
 
     Examples
     --------

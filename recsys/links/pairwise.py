@@ -292,7 +292,7 @@ class PairNet(_Factorized):
     similarity : bool
         Add ρ⟨a, b⟩ + Σ_j r_j a_j b_j, for ends with the same features: what a low-rank UVᵀ cannot say.
 
-    Other parameters: as of `_Factorized`.
+    Other parameters: as in `_Factorized`.
 
     Notes
     -----
@@ -357,7 +357,7 @@ class PairNet(_Factorized):
 class FactorizedBilinear(_Factorized):
     """The factorized bilinear model ŷ = b + aᵀUVᵀb for classes: the PairNet of order 2 (Lemma 3.2).
 
-    Other parameters: as of `_Factorized`.
+    Other parameters: as in `_Factorized`.
 
     Examples
     --------
@@ -379,7 +379,7 @@ class LowRankBilinear(FactorizedBilinear):
 
     Never symmetrised, not even where both ends are of one kind.
 
-    Other parameters: as of `_Factorized`.
+    Other parameters: as in `_Factorized`.
 
     Notes
     -----
@@ -426,7 +426,7 @@ class PairFactorizationMachine(_Factorized):
     gamma : float ≥ 0
         Regularization strength.
 
-    Other parameters: as of `_Factorized`.
+    Other parameters: as in `_Factorized`.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
 """Quadratic programs over one simplex or two: the margin and radius programs, on arrays.
 
-    minimise  ½ aᵀ(S K S + diag(ridge)) a − qᵀa
+    minimize  ½ aᵀ(S K S + diag(ridge)) a − qᵀa
     subject to a ≥ 0 and Σ a = 1 within each group,
 
 with S = diag(sign). One group and sign 1 is CF-KOMD (Polato's thesis, 10.2); two groups and
@@ -63,15 +63,15 @@ def solve_simplex(
     K : (n, n) float
         Symmetric positive semi-definite.
     q : (n,) float, optional
-        Linear term, 0 when not given.
+        Linear term, 0 by default.
     sign : (n,) of +1 and -1, optional
-        Group of each variable; one group of +1 when not given.
+        Group of each variable; one group of +1 by default.
     ridge : float or (n,) float ≥ 0
         Added to the diagonal.
     tol : float > 0
         Residual at which to stop, in the units of K.
     start : (n,) float64, optional
-        Feasible weights to start from; equal ones in each group when not given.
+        Feasible weights to start from; equal ones in each group by default.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def _descend(
     share: float,
     tol: float,
 ) -> int:
-    """Minimise over a face by conjugate gradients, set what turned negative to 0, and return the steps.
+    """Minimize over a face by conjugate gradients, set what turned negative to 0, and return the steps.
 
     They end where the gradient is `share` of what it was, or near `tol`.
     """

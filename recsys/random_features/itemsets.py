@@ -34,7 +34,7 @@ class ItemsetMap(_Map):
     itemsets : sequence of sequences of int
         Features of each, by index; the empty one is a constant.
     weights : (itemsets,) float ≥ 0, optional
-        w_V; 1 when not given.
+        w_V; 1 by default.
     groups : (itemsets,) int, optional
         Subsampling: each component draws one group and sees its itemsets only, so that sparse rows
         give sparse features. Of families that overlap, list an itemset once in each, with its weight
@@ -44,7 +44,7 @@ class ItemsetMap(_Map):
     distribution : "rademacher", "gaussian", "uniform" or "laplace"
     random_state : int, Generator or None
     probabilities : (groups,) float > 0, optional
-        Of drawing each group, of the groups in ascending order; equal ones when not given.
+        Of drawing each group, of the groups in ascending order; equal ones by default.
     sparsity : float in 0…1, below 1
         Probability p of a random entry to be 0; the others are divided by √(1 − p). A component sees the
         itemsets without such an entry, so that sparse rows give sparse features.

@@ -172,7 +172,7 @@ class Blend(StandardizedSum):
     weights : str, or sequence of float, optional
         One number for each; as text joined by +. All alike if not given.
 
-    Other parameters: as of `StandardizedSum`.
+    Other parameters: as in `StandardizedSum`.
 
     Examples
     --------

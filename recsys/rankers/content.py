@@ -33,7 +33,7 @@ class Content(Ranker):
     popularity : float ≥ 0
         How much an item's number of users counts.
 
-    Other parameters: as of `Ranker`.
+    Other parameters: as in `Ranker`.
 
     Attributes
     ----------

@@ -51,7 +51,7 @@ class EASE(ItemWeights):
         Users count |profile|^−votes: Rᵀ diag(|u|^−votes) R + λI is inverted, where λ is in units of such
         weights, and so are n_i and n̄. 0 for Steck's model.
 
-    Other parameters: as of `Ranker`.
+    Other parameters: as in `Ranker`.
 
     Notes
     -----

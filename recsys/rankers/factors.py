@@ -222,7 +222,7 @@ class ALS(ImplicitFactors):
 class BPR(ImplicitFactors):
     """Bayesian personalized ranking by stochastic steps over pairs, fitted by implicit.
 
-    Other parameters: as of `ImplicitFactors`.
+    Other parameters: as in `ImplicitFactors`.
 
     Examples
     --------
@@ -271,7 +271,7 @@ class LMF(ImplicitFactors):
         Sampled per liked item, by popularity; at most factors + 2 for each user and item, as implicit
         0.7 bounds them.
 
-    Other parameters: as of `ImplicitFactors`.
+    Other parameters: as in `ImplicitFactors`.
 
     Notes
     -----

@@ -51,7 +51,7 @@ class GraphFilter(Ranker):
     random_state : int ≥ 0
         Seed of the randomized decomposition.
 
-    Other parameters: as of `Ranker`.
+    Other parameters: as in `Ranker`.
 
     Attributes
     ----------

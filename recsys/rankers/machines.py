@@ -86,7 +86,7 @@ class MachineRanker(PairModelRanker):
 class FM(MachineRanker):
     """A factorization machine of order 2 on history and item, fitted to sampled pairs.
 
-    Other parameters: as of `MachineRanker`.
+    Other parameters: as in `MachineRanker`.
 
     Examples
     --------
@@ -115,7 +115,7 @@ class FM(MachineRanker):
 class SparseFM(FM):
     """A factorization machine with the triangular inequality penalty: `fm` with `penalty="ti"`.
 
-    Other parameters: as of `MachineRanker`.
+    Other parameters: as in `MachineRanker`.
 
     Notes
     -----
@@ -146,7 +146,7 @@ class HOFM(MachineRanker):
     degree : int from 2 to 6
         Highest order of the products.
 
-    Other parameters: as of `MachineRanker`.
+    Other parameters: as in `MachineRanker`.
 
     Examples
     --------
@@ -175,7 +175,7 @@ class HOFM(MachineRanker):
 class BilinearRanker(PairModelRanker):
     """Low-rank bilinear scores of history and item, aᵀUVᵀb, fitted to sampled pairs (logistic loss).
 
-    Other parameters: as of `HistoryRanker`.
+    Other parameters: as in `HistoryRanker`.
 
     Examples
     --------
@@ -211,7 +211,7 @@ class PairNetRanker(PairModelRanker):
     degree : int from 2 to 6
         Highest order of the products.
 
-    Other parameters: as of `HistoryRanker`.
+    Other parameters: as in `HistoryRanker`.
 
     Examples
     --------
@@ -249,7 +249,7 @@ class AllSubsetsRanker(Embedded):
     learning_rate : float > 0
         Of AdaGrad.
 
-    Other parameters: as of `HistoryRanker`.
+    Other parameters: as in `HistoryRanker`.
 
     Examples
     --------

@@ -191,7 +191,7 @@ class MarginRanker(KernelRanker):
         ----------
         user_items : (users, items) sparse matrix
         times : (users, items) sparse matrix, optional
-            When each interaction happened; all are equally recent when not given. Read where `recency`
+            When each interaction happened; all are equally recent by default. Read where `recency`
             and `regularization` are above 0.
 
         Returns
@@ -347,7 +347,7 @@ class CFKOMD(MarginRanker):
         Name of a kernel over item vectors, `recsys.kernels.list_kernels()`, or a kernel as an object,
         also of a class from outside.
     degree : int ≥ 1, optional
-        Degree of a one-degree kernel; its own default when not given.
+        Degree of a one-degree kernel; its own default by default.
     regularization : float ≥ 0
         Ridge on the weights of a user's program, λ_p of (10.2).
     q : "exact" or "mean"

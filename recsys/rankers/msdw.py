@@ -42,7 +42,7 @@ class MSDw(ItemWeights):
     top_k : int ≥ 1, optional
         Keep the largest weights of each candidate only.
 
-    Other parameters: as of `Ranker`.
+    Other parameters: as in `Ranker`.
 
     Notes
     -----

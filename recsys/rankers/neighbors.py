@@ -31,7 +31,7 @@ class ItemNeighbors(ItemWeights):
     Parameters
     ----------
     top_k : int ≥ 1
-        Neighbours kept of each item, itself among them; implicit's K.
+        Neighbors kept of each item, itself among them; implicit's K.
     num_threads : int ≥ 0
         Threads of the fit; 0 for all. The result is the same on any number.
     """
@@ -80,7 +80,7 @@ class ItemNeighbors(ItemWeights):
 class Cosine(ItemNeighbors):
     """Item-to-item nearest neighbors by cosine, as implicit's `CosineRecommender`.
 
-    Other parameters: as of `ItemNeighbors`.
+    Other parameters: as in `ItemNeighbors`.
 
     Notes
     -----
@@ -114,7 +114,7 @@ class TFIDF(ItemNeighbors):
 
     The weight of a value v of user u is √v·log(items / (1 + items of u)).
 
-    Other parameters: as of `ItemNeighbors`.
+    Other parameters: as in `ItemNeighbors`.
 
     Notes
     -----
@@ -155,13 +155,13 @@ class BM25(ItemNeighbors):
     Parameters
     ----------
     top_k : int ≥ 1
-        Neighbours kept of each item; implicit's K.
+        Neighbors kept of each item; implicit's K.
     K1 : float ≥ 0
         How much larger values count more.
     B : float in 0…1
         How much the popularity of an item counts against it.
 
-    Other parameters: as of `ItemNeighbors`.
+    Other parameters: as in `ItemNeighbors`.
 
     Notes
     -----

@@ -127,7 +127,7 @@ class NetworkRanker(PairTermRanker):
 class PairDNNRanker(NetworkRanker):
     """A network on products across history and item, of order 2 to `degree`: HOPairDNN above 2.
 
-    Other parameters: as of `NetworkRanker`.
+    Other parameters: as in `NetworkRanker`.
 
     Notes
     -----
@@ -154,7 +154,7 @@ class PairDNNRanker(NetworkRanker):
 class HONFMRanker(NetworkRanker):
     """A network on a factorization machine's products of history and item, of order 2 to `degree`.
 
-    Other parameters: as of `NetworkRanker`.
+    Other parameters: as in `NetworkRanker`.
 
     Notes
     -----

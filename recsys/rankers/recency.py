@@ -39,7 +39,7 @@ def aligned(
     """Return the time of each interaction, aligned with rows.indices; 0, unknown, where there is none.
 
     Indices of `rows` and `times`, (…, items), are sorted, none twice in a row. `users` says which row of
-    `times` belongs to each row; its own number when not given.
+    `times` belongs to each row; its own number by default.
     """
     users = np.arange(rows.shape[0]) if users is None else users
     out = np.zeros(rows.nnz)

@@ -51,7 +51,7 @@ class SLIST(Ranker):
     interactions, decayed by their ages. With several laws in `decay` each item is a feature for each
     law, so that the last few interactions and the last dozens have separate weights.
 
-    In the form "cosine", for catalogues whose matrix of all pairs does not fit,
+    In the form "cosine", for catalogs whose matrix of all pairs does not fit,
     W_ij = (c_ij / (|U_i|^beta · |U_j|^alpha))^locality, where c_ij sums the votes of users who like j
     after i, decayed by the positions from one to the other under the last law of `decay`; a score sums W
     over the interactions, decayed by their ages under the first.

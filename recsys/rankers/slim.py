@@ -37,7 +37,7 @@ class SLIM(ItemWeights):
         Predict each item from the `top_k` items of the largest cosine only; all, or 200 above 8,000
         items, where it is not given.
 
-    Other parameters: as of `Ranker`.
+    Other parameters: as in `Ranker`.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""The recommender: a table in, lists with reasons out, in the ids and the kind of the table.
+"""A recommender for tables: lists with reasons in the ids and the kind of the table.
 
 Examples
 --------
@@ -6,7 +6,7 @@ Examples
 >>> sample = recsys.load_dataset("sample")
 >>> df = sample.item_features.rename_axis("item_id").reset_index()
 
-Lists, of users and of anybody's history:
+Lists for users and for a history:
 
 >>> model = recsys.Recommender("ease").fit(sample)
 >>> table = model.recommend(["u0042", "u0007"], n=10)
@@ -31,7 +31,7 @@ True
 >>> model.rules("u0042").sentences[0]
 'This profile as a rule: ...'
 
-New rows, users who want to be forgotten, files:
+Updates, removal of users, files:
 
 >>> import pandas as pd
 >>> row = {"user_id": ["new one"], "item_id": ["m0050"], "time": ["2005-01-01"]}

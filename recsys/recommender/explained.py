@@ -38,34 +38,34 @@ MIN_PROFILE = 5  # liked items of a profile with a rule
 
 @dataclass(frozen=True)
 class Why:
-    """Why an item is recommended.
+    """Explanation of a recommended item.
 
     Attributes
     ----------
     item : str or int
     title : str
     sentence : str
-        Names the liked items that speak most for it.
+        Names the liked items with the largest contributions.
     rule_text : str
-        What other users' interactions say about it, counted in the data; empty where no rule holds.
+        Rule of other users, counted in the data; empty if no rule passes the test.
     score : float
     base : float
-        The part of the score that no liked item adds.
+        Part of the score that does not come from liked items.
     reasons : Reasons
         The shares by index of item.
     rows : tuple of (id, title, share)
-        Liked items, the largest share first.
+        Liked items, largest share first.
     kind : str
-        Of tables: "pandas", "polars" or "pyarrow".
+        Kind of tables: "pandas", "polars" or "pyarrow".
     ranker : str
     parts : tuple of (name, weight, adds)
-        Of a blend: what each model adds to the score.
+        Contribution of each model of a blend.
     rule : ItemRule or None
         The counts of `rule_text`.
     rule_items : tuple of (id, title)
         The items of the rule.
     changes : dict or None
-        If asked for: the item's rank, and its rank and score without single liked items.
+        The item's rank, and its rank and score without single liked items; None by default.
     notes : tuple of str
 
     Examples
@@ -94,7 +94,7 @@ class Why:
     notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it for JSON, as `recsys explain --json` and `POST /explain` do; ids are text."""
+        """Return values for JSON, as in `recsys explain --json` and `POST /explain`; ids are text."""
         result, rule = self.reasons, None
         if self.rule is not None:
             rule = {
@@ -130,7 +130,7 @@ class Why:
 
     @property
     def measure(self) -> str:
-        """What the numbers of the rows are: "adds" to the score, or "similarity" to the item."""
+        """Meaning of the shares: "adds" to the score, or "similarity" to the item."""
         return "similarity" if self.reasons.kind == "nearest" else "adds"
 
     def frame(self) -> Any:
@@ -176,7 +176,7 @@ def explained(
     changes: int = 0,
     kind: str = "pandas",
 ) -> Why:
-    """Return why an item has its score for a profile; parameters as of `Recommender.explain`."""
+    """Return why an item has its score for a profile; parameters as in `Recommender.explain`."""
     check_integer("changes", changes, 0)
     ranker, ids, titles, word = package.ranker, package.item_ids, package.titles, word_of(package)
     index = int(package.items([one_id("item", item)])[0])
@@ -245,16 +245,16 @@ def _stored_note(
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules behind a user's list.
+    """The rules for a user's list.
 
     Attributes
     ----------
     taste : TasteRule or None
-        Describes the liked items by their attributes; None where no rule does.
+        Description of the liked items by their attributes, if there is one.
     sentences : tuple of str
-        That rule and its counts.
+        The rule of the profile with its counts.
     items : tuple of (id, title, sentence, ItemRule)
-        For items of the list: the rule of other users that speaks for it.
+        Items of the list with a rule of other users.
     kind : str
         Of tables.
 

@@ -57,7 +57,7 @@ def left_out(
 ) -> NDArray[np.int64] | None:
     """Return the items that may not be recommended; None where all may.
 
-    `items` are the only ones that may, `exclude` those that may not; `filters` as of `passing`.
+    `items` are the only ones that may, `exclude` those that may not; `filters` as in `passing`.
     """
     keep = np.ones(len(package.item_ids), dtype=bool)
     if items is not None:

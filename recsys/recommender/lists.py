@@ -41,18 +41,18 @@ class ListOptions:
     Parameters
     ----------
     items : sequence of ids, optional
-        The only items that may be recommended.
+        The only items to recommend.
     exclude : sequence of ids, optional
-        Items that may not be recommended.
+        Items to leave out.
     filters : mapping, optional
-        Conditions on the items' attributes: {"year": (1980, 1999), "genres": ["Drama", "War"]}. A pair
-        is a range with both ends, a list matches any of its values, one value matches itself.
+        Conditions on item attributes: {"year": (1980, 1999), "genres": ["Drama", "War"]}. A pair is an
+        inclusive range; a list matches any of its values.
     dislikes : sequence of ids
-        Left out, and similar items are ranked lower.
+        Items to leave out; similar items are ranked lower.
     diversity : float in 0…1
         Weight of diversity (maximal marginal relevance); 0 keeps the order of the scores.
     filter_liked : bool
-        Whether the user's own items are left out.
+        Whether to leave out the user's own items.
     """
 
     items: Any = None

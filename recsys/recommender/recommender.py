@@ -57,27 +57,27 @@ Id = str | int
 
 
 class Recommender:
-    """Lists with explanations, similar items and rules, in your ids and tables.
+    """Lists with explanations, similar items and rules for your ids and tables.
 
-    Ids come back as they were passed, text or integers; requests match them by their text. Tables come
-    back in the kind that was passed: pandas, polars or pyarrow.
+    Results have the original ids, text or integers; requests match ids as text. Results are pandas,
+    polars or pyarrow tables, like the input.
 
     Parameters
     ----------
     model : str or Ranker
-        A specification such as "auto", "ease" or "cf-komd:kernel=mc,degree=2", or a ranker, of which a
-        copy is fitted.
+        A specification such as "auto", "ease" or "cf-komd:kernel=mc,degree=2", or a ranker; `fit` fits a
+        copy.
 
     Attributes
     ----------
     ranker : Ranker
-        The fitted one; it works with matrices.
+        The fitted ranker; it works with matrices.
     package : ModelPackage
         The ranker, ids, titles and interactions: the content of a file.
     user_ids, item_ids : (users,), (items,) object
         In order of first appearance.
     notes : tuple of str
-        What the reading decided and what the ranker does not use; empty after loading.
+        Decisions of the reader and data that the ranker does not use; empty after loading.
 
     Examples
     --------
@@ -115,16 +115,16 @@ class Recommender:
         show_progress: bool = False,
         **columns: Any,
     ) -> Self:
-        """Fit on who liked what.
+        """Fit on interactions.
 
         Parameters
         ----------
         data : Interactions, table, path or (users, items) sparse matrix
-            Ids of a matrix are its row and column numbers; its values above 0 are interactions, and
-            weights for the models that use them.
+            For a matrix, ids are row and column numbers, values above 0 are interactions, and weighted
+            models use the values.
         show_progress : bool
         **columns
-            As of `Interactions.from_frame`, for a table or path: user, item, rating, time, weight, …
+            As in `Interactions.from_frame`, for a table or path: user, item, rating, time, weight, …
         """
         if columns and (isinstance(data, Interactions) or sp.issparse(data)):
             raise InputError(f"{next(iter(columns))} is for a table or a file")
@@ -174,7 +174,7 @@ class Recommender:
 
     @property
     def kind(self) -> str:
-        """The kind of tables that come back: "pandas", "polars" or "pyarrow"."""
+        """The kind of result tables: "pandas", "polars" or "pyarrow"."""
         return self._state.kind
 
     def recommend(
@@ -186,29 +186,29 @@ class Recommender:
         ----------
         users : id, or sequence of ids
         n : int ≥ 1
-            Largest number of items for a user.
+            Largest number of items per user.
         unknown : "error", "skip" or "popular"
-            What an unknown user gets: an error, no rows, or the most popular items.
+            Result for an unknown user: an error, no rows, or the most popular items.
         why : bool
             Whether each item has a sentence that explains it.
         items, exclude : sequence of ids, optional
-            The only items that may be recommended, and those that may not.
+            The only items to recommend, and items to leave out.
         filters : mapping, optional
-            Conditions on the items' attributes: {"year": (1980, 1999), "genres": ["Drama", "War"]}. A
-            pair is a range with both ends, a list matches any of its values.
+            Conditions on item attributes: {"year": (1980, 1999), "genres": ["Drama", "War"]}. A pair is
+            an inclusive range; a list matches any of its values.
         dislikes : sequence of ids
-            Left out, and similar items are ranked lower.
+            Items to leave out; similar items are ranked lower.
         diversity : float in 0…1
             Weight of diversity; 0 keeps the order of the scores.
         filter_liked : bool
-            Whether the user's own items are left out; True when not given.
+            Whether to leave out the user's own items; True by default.
 
         Returns
         -------
         table
-            Columns user, rank, item, title, score, why, without title where items have none, and
-            without why where the model cannot explain. Users without interactions get the most popular
-            items, scored by their number of users; a column source then says "popular" or "model".
+            Columns user, rank, item, title, score, why; title and why are omitted if not available.
+            Users without interactions get the most popular items, scored by their number of users; a
+            column source then contains "popular" or "model".
         """
         check_choice("unknown", unknown, UNKNOWN)
         state, wanted = self._state, ListOptions(**options)
@@ -243,13 +243,13 @@ class Recommender:
         Parameters
         ----------
         history : sequence of ids
-            The oldest first; it may be empty.
+            Oldest item first; may be empty.
         times, weights : sequences, optional
-            When each item was liked, instead of the order, and how much.
+            Times of the items, instead of their order, and weights.
         user : str or int
-            What stands in the column user.
+            Value of the column user.
         n, why, **options
-            As of `recommend`.
+            As in `recommend`.
         """
         state = self._state
         profile = _profile(state.package, None, history, times, weights)
@@ -267,19 +267,19 @@ class Recommender:
         show_progress: bool = False,
         **options: Any,
     ) -> Any:
-        """Return the lists of all users, or write them to one file, a block of users at a time.
+        """Return the lists of all users, or write them to a file in blocks.
 
         Parameters
         ----------
         path : path, optional
-            Ending in .parquet or .csv; a table is returned when not given.
+            File that ends in .parquet or .csv; by default a table is returned.
         raw : bool
-            Whether text in CSV that a spreadsheet would run as a formula stays as it is.
+            Whether to write cells of CSV without an apostrophe before spreadsheet formulas.
         n_jobs : int
             Number of processes (joblib); −1 for all processors.
         show_progress : bool
         n, why, **options
-            As of `recommend`.
+            As in `recommend`.
         """
         state, wanted = self._state, ListOptions(**options)
         users, n_jobs = Users.known(state.package), count_jobs(n_jobs)
@@ -315,14 +315,14 @@ class Recommender:
         ----------
         items : id, or sequence of ids
         candidates : sequence of ids, optional
-            The only items that may be returned.
+            The only items to return.
         n, exclude, filters, diversity
-            As of `recommend`.
+            As in `recommend`.
 
         Returns
         -------
         table
-            Columns to (the item asked for), rank, item, title, score.
+            Columns to (the query item), rank, item, title, score.
         """
         state, package = self._state, self.package
         diversity = check_real("diversity", diversity, 0.0, 1.0)
@@ -363,9 +363,10 @@ class Recommender:
         return frames.make(columns, state.kind, state.types | {"to": state.types["user"]})
 
     def predict(self, users: Any, items: Any) -> Any:
-        """Return the model's scores of pairs of users and items: columns user, item, score.
+        """Return scores of pairs of users and items: columns user, item, score.
 
-        Of equal lengths, one pair a position; one id goes with each of the other sequence.
+        Two sequences of equal length are paired by position; a single id is paired with each id of the
+        other sequence.
         """
         state, package = self._state, self.package
         who = package.rows(id_list("users", users))[0]
@@ -399,18 +400,18 @@ class Recommender:
         weights: Sequence[float] | None = None,
         changes: int = 0,
     ) -> Why:
-        """Return why an item would be recommended to a user, or to a new user with a history.
+        """Explain an item to a user or to a new user with a history.
 
         Parameters
         ----------
         user : id, optional
         item : id
         n : int ≥ 1
-            How many liked items are listed.
+            Largest number of liked items to list.
         history, times, weights
-            Instead of a user: as of `recommend_history`.
+            A history instead of a user, as in `recommend_history`.
         changes : int ≥ 0
-            How many liked items are listed without which the item's rank would be worst.
+            Number of liked items for the counterfactual ranks, largest effects first.
         """
         if item is None:
             raise InputError("explain needs an item")
@@ -419,9 +420,9 @@ class Recommender:
         return explained(state.package, profile, item, n, changes=changes, kind=state.kind)
 
     def rules(self, user: Id, n: int = 10) -> Rules:
-        """Return the rules behind a user's list of n: of the profile, and of other users.
+        """Return the rules for a user's list of n items: of the profile, and of other users.
 
-        Both are counted in the data, the user left out; the model uses neither.
+        Rules are counted in the data without the user. The model does not use them.
         """
         state = self._state
         profile = _profile(state.package, user)
@@ -433,18 +434,18 @@ class Recommender:
     def update(
         self, add: Any = None, *, remove: Any = None, items: Any = None, show_progress: bool = False
     ) -> Self:
-        """Add and remove rows, and fit again with the chosen parameters.
+        """Add and remove rows, and fit again with the same parameters.
 
-        The result is that of a fit on all rows: columns, repeated rows and thresholds are as of the fit.
+        The result equals a fit on all rows with the columns, thresholds and duplicates of the first fit.
 
         Parameters
         ----------
         add : table, path or Interactions, optional
-            New rows, read as those of the fit. A newer rating below the least one takes a like back.
+            New rows in the form of the fit. A newer rating below the threshold removes a like.
         remove : table or path, optional
-            Rows to remove: a column of users, and one of items; without items all of a user's rows.
+            Rows to remove: a column of users and one of items; without items, all rows of a user.
         items : table or path, optional
-            Attributes of new items, or new ones of old items.
+            New or changed attributes of items.
         show_progress : bool
         """
         state = self._state
@@ -461,9 +462,9 @@ class Recommender:
         return self
 
     def save(self, path: Target) -> None:
-        """Write everything to exactly `path`, atomically, for `recsys.load` and `recsys serve`.
+        """Write the model to `path` atomically, for `recsys.load` and `recsys serve`.
 
-        The file holds the ids and histories of all users.
+        The file contains the ids and histories of all users.
         """
         state = self._state
         columns = replace(state.package.columns or Columns(), kind=state.kind)
@@ -480,13 +481,13 @@ class Recommender:
 
 
 def load(path: Target, frames: str | None = None) -> Recommender:
-    """Read a file of `Recommender.save` or `recsys fit --out`.
+    """Read a file written by `Recommender.save` or `recsys fit --out`.
 
     Parameters
     ----------
     path : path, or a file open for reading bytes
     frames : "pandas", "polars" or "pyarrow", optional
-        The kind of tables that come back; that of the table fitted on when not given.
+        The kind of result tables; by default that of the fitted table.
 
     Examples
     --------

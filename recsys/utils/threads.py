@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 # to move the tables between caches is some tenths of a millisecond, more on a machine that is busy.
 WORTH = 8_000_000
 
-DENSE_ROWS = (1_000, 12_000)  # between which LAPACK factorises on all threads
+DENSE_ROWS = (1_000, 12_000)  # between which LAPACK factorizes on all threads
 
 
 def threads_for(work: float, wanted: int | None) -> int | None:
@@ -23,7 +23,7 @@ def threads_for(work: float, wanted: int | None) -> int | None:
 
 
 def safe_blas(rows: int) -> AbstractContextManager[Any]:
-    """Return a context in which LAPACK may factorise a dense matrix of `rows` rows.
+    """Return a context in which LAPACK may factorize a dense matrix of `rows` rows.
 
     OpenBLAS 0.3.30 and 0.3.31 end the process, by a segmentation fault, in dpotrf of 16,121 rows on two
     threads; on one it is right, and 12,000 rows are right on two. Of few rows, a second thread that

@@ -25,15 +25,15 @@ Normalize = Callable[[NDArray[np.float64], int, NDArray[np.int64]], NDArray[np.f
 
 @dataclass(frozen=True)
 class ListContext:
-    """The fold that ranked lists were made for.
+    """The fold of ranked lists.
 
     Parameters
     ----------
     train : (users, items) CSR
-        Of all users, as the model has seen it.
+        Training rows of all users.
     test : (users, items) CSR, optional
     users : (lists,) int64, optional
-        Whose lists they are, as rows of `train` and `test`; all users in their order when not given.
+        Users of the lists, as rows of `train` and `test`; all users by default.
 
     Examples
     --------
@@ -102,11 +102,11 @@ class Metric:
     ----------
     name : str
     definition : str
-        The sentence that goes into reports.
+        The definition in reports.
     per_user : bool
-        Whether it has one value a user, which models can be compared by, or one a fold.
+        Whether it has one value per user, so that models can be compared, or one per fold.
     cutoff : bool
-        Whether it takes @k.
+        Whether it accepts @k.
     better : "more", "less" or ""
         Whether higher or lower values are better; "" for neither.
 
@@ -126,7 +126,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class RankingMetric(Metric):
-    """A metric of the whole ranking of each user, ties by expectation."""
+    """A metric of the whole ranking of each user, with expectations over ties."""
 
     gain: int = 0  # what is added up over the first k positions: a constant of `expectation`
     normalize: Normalize = lambda total, k, positives: total

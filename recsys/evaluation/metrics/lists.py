@@ -1,4 +1,4 @@
-"""Metrics of lists: how much of the catalogue they show, how popular, alike and unexpected items are.
+"""Metrics of lists: coverage, popularity, diversity and unexpectedness of their items.
 
 Each takes ranked ids, (users, k) with −1 for padding, and a `ListContext`. Those of single users return
 (users,) float64, NaN where a list has no value.
@@ -18,9 +18,9 @@ from recsys.evaluation.metrics.base import ListContext, list_metric
 ROWS = 512  # users at a time: a list's summed item vectors have an entry for each user
 
 
-@list_metric("coverage", "share of the catalogue that occurs in anybody's first k", per_user=False)
+@list_metric("coverage", "share of the catalog that occurs in any user's first k", per_user=False)
 def coverage(ids: ArrayLike, context: ListContext) -> float:
-    """Return the share of the catalogue that occurs in the lists.
+    """Return the share of the catalog that occurs in the lists.
 
     Examples
     --------
@@ -35,13 +35,13 @@ def coverage(ids: ArrayLike, context: ListContext) -> float:
 
 @list_metric(
     "gini",
-    "Gini index of how often each item of the catalogue occurs in the first k of all users: 0 where all "
+    "Gini index of how often each item of the catalog occurs in the first k of all users: 0 where all "
     "occur alike, near 1 where one has every position",
     per_user=False,
     better="less",
 )
 def gini(ids: ArrayLike, context: ListContext) -> float:
-    """Return how unevenly the items of the catalogue occur in the lists; NaN where lists are empty.
+    """Return the Gini index of the frequencies of items in the lists; NaN if lists are empty.
 
     Σ_i (2i − n − 1) c_(i) / (n Σ_i c_i) over the counts c of all n items in ascending order.
     """
@@ -70,7 +70,7 @@ def novelty(ids: ArrayLike, context: ListContext) -> NDArray[np.float64]:
     better="",
 )
 def average_popularity(ids: ArrayLike, context: ListContext) -> NDArray[np.float64]:
-    """Return how many users have the listed items in training, on average (Yin et al. 2012)."""
+    """Return the mean number of training users of the listed items (Yin et al. 2012)."""
     return _mean(context, ids, context.popularity)
 
 
@@ -99,7 +99,7 @@ def diversity(ids: ArrayLike, context: ListContext) -> NDArray[np.float64]:
     "cosine with the user's own items, an item being the users who have it in training",
 )
 def serendipity(ids: ArrayLike, context: ListContext) -> NDArray[np.float64]:
-    """Return how much of the lists is both wanted and unlike what the user has (Zhang et al. 2012)."""
+    """Return the share of relevant and unexpected items in the lists (Zhang et al. 2012)."""
     if context.test is None:
         raise InputError("serendipity needs test items: give ListContext a test matrix")
     listed, unit = context.listed(context.ids(ids)), context.unit_items

@@ -46,12 +46,12 @@ def _over_ideal(total: NDArray, k: int, positives: NDArray) -> NDArray:
     cutoff=False,
 )
 def auc(ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix) -> NDArray[np.float64]:
-    """Return the exact AUC of each user: pairs of a positive and a negative, ties one half.
+    """Return the exact AUC of each user; tied pairs count one half.
 
     Parameters
     ----------
     ranking : (users, items) float scores, or (users, N) int ranked ids
-        Ids not listed tie below those listed.
+        Missing ids tie below the listed ones.
     train, test : (users, items) CSR
         Rows of the same users.
 
@@ -116,7 +116,7 @@ def average_precision(
 def ndcg(
     ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix, k: int = 10
 ) -> NDArray[np.float64]:
-    """Return nDCG@k of each user, the ideal taken at min(k, positives); arguments as in `auc`."""
+    """Return nDCG@k of each user with the ideal DCG at min(k, positives); arguments as in `auc`."""
     return _per_user("ndcg", ranking, train, test, k)
 
 
@@ -164,7 +164,7 @@ def recall(
 def hit_rate(
     ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix, k: int = 10
 ) -> NDArray[np.float64]:
-    """Return 1 where a positive is among the first k; arguments as in `auc`."""
+    """Return 1 if a positive is among the first k, else 0; arguments as in `auc`."""
     return _per_user("hit", ranking, train, test, k)
 
 

@@ -34,7 +34,7 @@ class Options(NamedTuple):
 
 
 class Solver:
-    """An optimisation algorithm for an objective, and its requirements.
+    """An optimization algorithm for an objective, and its requirements.
 
     Parameters
     ----------

@@ -115,7 +115,7 @@ def _row_step(penalty, row, slopes, step, weight, change):
 def block_epoch(kind, rows, order, columns, target, P, table, weights, shrinkage, degree):
     """Update a feature's whole row at once, for kinds ANOVA and all-subsets, in the order given.
 
-    Without a penalty on rows the step minimises the quadratic bound exactly; with one (ℓ2,1 or CS)
+    Without a penalty on rows the step minimizes the quadratic bound exactly; with one (ℓ2,1 or CS)
     it is the proximal step of the bound's largest curvature.
     """
     y, pred, loss, curvature, row_weights = target
