@@ -1,4 +1,4 @@
-"""Rankers, one file a family, all behind the protocol of `recsys.rankers.base.Ranker`."""
+"""Rankers: subclasses of `recsys.rankers.base.Ranker`, one file per family."""
 
 from recsys.rankers.base import Explanation, Ranker, Recommendations
 from recsys.rankers.files import load_ranker, read_ranker

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 
 class Recommendations(tuple[NDArray[np.int32], NDArray[np.float32]]):
-    """The pair (ids, scores), with `fallback`: which users had no liked item.
+    """The pair (ids, scores), with a flag `fallback` for users without liked items.
 
-    For those the scores are popularities, numbers of users per item.
+    For these users, scores are numbers of users per item.
 
     Parameters
     ----------
@@ -58,16 +58,16 @@ class Recommendations(tuple[NDArray[np.int32], NDArray[np.float32]]):
 
 @dataclass(frozen=True)
 class Explanation:
-    """Decomposition of a score: score = bias + the contributions' sum.
+    """Decomposition of a score: the score is the bias plus the sum of all contributions.
 
     Attributes
     ----------
     score : float
         The item's score for this user.
     bias : float
-        What the listed items do not account for.
+        The part of the score that the listed items do not explain.
     contributions : list of (int, float)
-        Liked items and their shares, largest magnitude first.
+        Liked items and their contributions, largest magnitude first.
 
     Examples
     --------

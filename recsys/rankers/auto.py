@@ -28,45 +28,43 @@ TRYING = 0.6  # of the budget, for fits of candidates; the rest is for the parts
 @RANKERS.add("auto")
 @dataclass(eq=False)
 class Auto(StandardizedSum):
-    """A blend whose parts and weights are chosen on held-out half profiles of the training users.
+    """A blend with parts and weights selected on held-out half profiles of training users.
 
-    Candidates are fitted without half of the profiles of `validation_fraction` of the users, the later
-    half where there are times; these halves are predicted. Parts are selected greedily, with
-    replacement: each step adds the candidate and the weight that raise log(AUC − ½) + log nDCG@10 most,
-    as long as it rises by 0.0003 or more. Then weights are refined one by one, and the chosen parts are
-    fitted again on everything. Candidates are what the rankers declare (`Ranker.candidates`), those in
-    time where there are times, and those of item features where there are some.
+    Candidates predict held-out halves of the profiles of `validation_fraction` of the users: the later
+    halves if there are times, else random halves. Greedy selection with replacement adds the candidate
+    and weight with the largest increase of log(AUC − ½) + log nDCG@10, as long as it is at least 0.0003.
+    Then the weights are refined one by one, and the selected parts are fitted on all data. Rankers
+    declare the candidates (`Ranker.candidates`); some need times or item features.
 
     Parameters
     ----------
     validation_fraction : float in (0, 0.9]
-        Of the users; at most `users` of them.
+        Share of users with held-out halves.
     users : int ≥ 1
-        Fewer where there are more than 16,000 items: they are scored on all.
+        Largest number of these users; fewer above 16,000 items.
     rounds : int ≥ 1
-        Additions at most, the first among them.
+        Largest number of additions, including the first.
     hide : "half" or "last"
-        What is hidden: half of a profile, or its last item, as fits what comes next.
+        Held-out part of a profile: half of it, or its last item.
     random_state : int ≥ 0
     budget : float > 0, optional
-        Seconds that a fit may take by the clock. Candidates are tried in their order until the time for
-        them is up, and parts for which no time is left stay as they were fitted for the choice. What
-        comes out then depends on the machine.
+        Wall-clock seconds of a fit. Candidates are tried in order until the time is up; parts without
+        time for a new fit keep that of the selection. The result then depends on the machine.
     ties : "popularity" or None
-        What orders items of equal scores, as those are that no part knows anything of.
+        Order of items with equal scores.
 
     Attributes
     ----------
     part_names_ : list of str
     part_weights_ : (parts,) float64
     validation_ : dict of str to list of two floats
-        AUC and nDCG@10 of each candidate alone, and at last of the "blend".
+        AUC and nDCG@10 of each candidate, and of the "blend".
     dropped_ : dict of str to str
-        Why each candidate that was not selected was not.
+        Reason for each candidate that was not selected.
 
     Notes
     -----
-    Greedy selection with replacement is that of Caruana et al. 2004.
+    Source of the greedy selection: Caruana et al. 2004.
 
     Examples
     --------
@@ -195,7 +193,7 @@ class Auto(StandardizedSum):
         return hidden, held
 
     def choice(self) -> str:
-        """Return a sentence on the chosen ranker and the best other candidate alone."""
+        """Return a sentence on the selected ranker and the best other candidate."""
         self._check_fitted()
         names, figures = self.part_names_, self.validation_
         if BLEND not in figures:
@@ -214,7 +212,7 @@ class Auto(StandardizedSum):
 def tried(
     items: int, likes: int, timed: bool = False, described: bool = False, unseen: bool = False
 ) -> list[str]:
-    """Return the specifications that are tried on data of this size, as the rankers declare them."""
+    """Return the candidates for data of this size."""
     return [
         f"{name}:{candidate.params}" if candidate.params else name
         for name in list_rankers()

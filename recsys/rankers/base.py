@@ -50,13 +50,13 @@ class Ranker:
     """Base of all rankers; the protocol is that of implicit's `RecommenderBase`.
 
     Parameters are the dataclass fields of the subclass; `get_params`, `set_params` and
-    `sklearn.base.clone` work on them. These mean the same wherever they are:
+    `sklearn.base.clone` use them. Common parameters:
 
     Parameters
     ----------
     recency : float ≥ 0
-        Where times are given, an interaction with k newer ones in its profile has the weight (k +
-        1)^−recency; with 0 all have the same.
+        With times, an interaction with k newer ones in its profile has the weight (k + 1)^−recency; 0
+        gives equal weights.
     random_state : int ≥ 0
 
     Attributes
@@ -66,18 +66,17 @@ class Ranker:
     popularity_ : (items,) float32
         Users per item at fit.
     times_ : (users, items) float64 CSR
-        Time of each interaction, for a ranker that was given times and reads them.
+        Time of each interaction, for rankers that use times.
 
     Notes
     -----
-    Class variables: `capabilities` are the optional methods that the class has; `uses` is the side
-    information that it reads, among "item_features", "item_texts", "user_features" and "times"; `needs`
-    is a module that its fit needs and that is not installed with the package; `weighted` says that it
-    learns from how much and not only from whether; `search_space` is that of `recsys.tuning`: per
-    parameter a tuple of choices, or ("real" or "log", low, high), with "times" as last entry where it is
-    searched only under protocols that predict the future; `searched_where` restricts a parameter to
-    some values of another one; `candidates` are the settings that `auto` tries, and `offered` those in
-    lists of models.
+    Class variables: `capabilities` are the abilities of the class; `uses` is its side information, a
+    subset of "item_features", "item_texts", "user_features" and "times"; `needs` is an optional module
+    that `fit` imports; `weighted` is True if it uses weights of interactions; `search_space` is for
+    `recsys.tuning`: for each parameter a tuple of choices, or ("real" or "log", low, high), with "times"
+    as last entry if only protocols in time search it; `searched_where` restricts a parameter to some
+    values of another one; `candidates` are the settings for `auto`, and `offered` those in lists of
+    models.
 
     Examples
     --------
@@ -139,11 +138,11 @@ class Ranker:
         """Refuse loaded arrays whose shapes do not fit each other."""
 
     def reads_times(self) -> bool:
-        """Return whether scores depend on the ages of interactions, by class and parameters."""
+        """Return whether scores depend on times of interactions."""
         return "times" in self.uses and getattr(self, "recency", 1.0) > 0
 
     def falls_back(self, users: NDArray[np.int64] | None, rows: sp.csr_matrix) -> NDArray[np.bool_]:
-        """Return for which rows nothing is known: their scores are popularity."""
+        """Return a mask of the rows without information; their scores are popularities."""
         return np.diff(rows.indptr) == 0
 
     # Parameters
@@ -161,7 +160,7 @@ class Ranker:
         return BaseEstimator().__sklearn_tags__()
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name; `deep` is scikit-learn's, and changes nothing."""
+        """Return the parameters by name; `deep` is ignored."""
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
 
     def set_params(self, **params: Any) -> Self:
@@ -173,13 +172,13 @@ class Ranker:
 
     @classmethod
     def arrange(cls, params: dict[str, Any]) -> dict[str, Any]:
-        """Return parameters given by name as the constructor takes them."""
+        """Return the arguments of the constructor for parameters by name."""
         known = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
         check_parameters(f"ranker {cls.name!r}", params, known)
         return params
 
     def check_parameters(self) -> None:
-        """Refuse parameters out of range, as `fit` does."""
+        """Raise an InputError for parameters out of range."""
         self._check_parameters()
 
     def _saved_params(self) -> dict[str, Any]:
@@ -207,21 +206,21 @@ class Ranker:
         Parameters
         ----------
         user_items : (users, items) sparse matrix or array
-            A value above 0 is liked. Rows may be empty. Never changed.
+            Values above 0 are liked items. Rows may be empty. The matrix is not changed.
         show_progress : bool
-            Show a progress bar in a terminal or a notebook, from the third second on.
+            Whether to show a progress bar in a terminal or notebook after three seconds.
         callback : callable, optional
-            Called as callback(iteration, seconds, loss) where fitting iterates.
+            Called as callback(iteration, seconds, loss) by iterative fits.
         item_features, user_features : (items, …), (users, …) matrix or array, optional
-            Features, as finite numbers.
+            Finite numbers.
         times : (users, items) sparse matrix, optional
-            Time of each interaction, above 0, in any unit. A time of 0 is unknown and counts as oldest.
-            Times that are all equal are ignored.
+            Positive time of each interaction, in any unit. A time of 0 is unknown and counts as the
+            oldest. Times that are all equal are ignored.
 
         Returns
         -------
         Ranker
-            This object. Side information that it does not use is checked and ignored.
+            The fitted ranker. Unused side information is checked and ignored.
         """
         self.check_parameters()
         liked = clean_matrix(user_items)
@@ -264,29 +263,28 @@ class Ranker:
         Parameters
         ----------
         userid : int or (users,) int array
-            Row numbers at fit. With `recalculate_user` they are labels only.
+            Row numbers of the fit. With `recalculate_user` they are only labels.
         user_items : (users asked for, items) sparse matrix
             One row per user in `userid`, in that order.
         N : int ≥ 1
-            Length of a list; it is shorter where there are fewer candidates.
+            Length of a list; shorter if there are fewer candidates.
         filter_already_liked_items : bool
-            Leave out the items of the row; with `items` they come last instead.
+            Whether to leave out the items of the row; with `items` they come last instead.
         filter_items, items : int array, optional
-            Items to leave out, or the only items to rank; not both. As in implicit, all of `items` are
-            ranked: liked ones last, by index, with the lowest float32 as score, or by score if
+            Items to leave out, or the only items to rank; not both. As in implicit, the list has all of
+            `items`; liked ones are last, by index and with the lowest float32 as score, unless
             `filter_already_liked_items` is False.
         recalculate_user : bool
-            Rank by the given rows, also for users that were not in the fit.
+            Whether to rank by these rows, also for users who were not in the fit.
         times : (users asked for, items) sparse matrix, optional
-            Time of each interaction of these rows, as in `fit`. By default users of the fit have the
+            Time of each interaction of these rows, as in `fit`. By default, users of the fit have the
             times of the fit, and interactions of other rows are equally recent.
 
         Returns
         -------
         Recommendations
-            (ids, scores): for one user 1-D, shorter than N when fewer are left; for several
-            (users, N), padded with id −1 and the lowest float32. Best first, equal scores by
-            item index.
+            (ids, scores), best first, ties by item index. For one user, arrays of up to N items; for
+            several users, (users, N), padded with id −1 and the lowest float32.
         """
         self._check_fitted()
         N = check_integer("N", N, 1)
@@ -307,12 +305,12 @@ class Ranker:
         *,
         times: Any = None,
     ) -> NDArray[np.float32]:
-        """Return the scores of all items, liked ones included; the parameters are those of `recommend`.
+        """Return the scores of all items, including liked ones; parameters as in `recommend`.
 
         Returns
         -------
         (users asked for, items) float32
-            float64 from a ranker whose scores differ by less than float32 can hold.
+            float64 if float32 cannot distinguish the scores.
         """
         self._check_fitted()
         return self._all_scores(*self._request(userids, user_items, recalculate_user, times))
@@ -327,7 +325,7 @@ class Ranker:
         recalculate_user: bool = False,
         times: Any = None,
     ) -> Explanation:
-        """Return the shares of the user's liked items in one item's score.
+        """Return the contributions of the user's liked items to the score of an item.
 
         Parameters
         ----------
@@ -335,7 +333,7 @@ class Ranker:
             As in `recommend`, of one user.
         itemid : int
         N : int ≥ 1
-            How many contributions to list; the rest is in the bias.
+            Number of contributions to list; the bias includes the others.
         """
         item = check_integer("itemid", itemid, 0)
         return self.explain_items(
@@ -352,7 +350,7 @@ class Ranker:
         recalculate_user: bool = False,
         times: Any = None,
     ) -> list[Explanation]:
-        """Return the explanations of several items; the other parameters are those of `explain`."""
+        """Return the explanations of several items; other parameters as in `explain`."""
         N = check_integer("N", N, 1)
         userid = check_integer("userid", userid, 0)
         row = clean_matrix(user_items, n_items=getattr(self, "n_items_", None), n_rows=1)
@@ -375,7 +373,7 @@ class Ranker:
         recalculate_user: bool = False,
         times: Any = None,
     ) -> list[Shares]:
-        """Return the scores of some items for each user, and what each liked item adds to them.
+        """Return the scores of some items for each user, and the contribution of each liked item.
 
         Parameters
         ----------
@@ -406,7 +404,7 @@ class Ranker:
         return out
 
     def similarities(self, items: ArrayLike, others: ArrayLike) -> NDArray[np.floating]:
-        """Return the similarities of some items to others, as `similar_items` has them."""
+        """Return the similarities between items, as in `similar_items`."""
         self._check_capability("similar-items")
         ids = [check_ids("items", some, self.n_items_) for some in (items, others)]
         return self._similarities(*ids)
@@ -423,17 +421,17 @@ class Ranker:
         filter_items: ArrayLike | None = None,
         items: ArrayLike | None = None,
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """Return the items most similar to one item or several, themselves among them.
+        """Return the items most similar to one or several items, including these items.
 
         Parameters
         ----------
         itemid : int or (items asked for,) int array
         N : int ≥ 1
         recalculate_item : bool
-            Not offered; True is refused.
+            Not supported; must be False.
         item_users : ignored
         filter_items, items : int array, optional
-            Items to leave out, or the only ones to consider; not both.
+            Items to leave out, or the only items to rank; not both.
 
         Returns
         -------
@@ -454,9 +452,9 @@ class Ranker:
         filter_users: ArrayLike | None = None,
         users: ArrayLike | None = None,
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """Return the users most similar to one user or several, themselves among them.
+        """Return the users most similar to one or several users, including these users.
 
-        The parameters are those of `similar_items`.
+        Parameters as in `similar_items`.
         """
         self._check_capability("similar-users")
         ids = check_ids("userid", userid, self.n_users_)
@@ -464,20 +462,20 @@ class Ranker:
         return _nearest(self._user_similarity, ids, N, allowed, np.ndim(userid) == 0)  # type: ignore[attr-defined]
 
     def save(self, path: model_file.Target, interactions: dict[str, Any] | None = None) -> None:
-        """Write the fitted ranker to exactly `path`, atomically, or to a file open for writing bytes.
+        """Write the fitted ranker to `path` atomically, or to an open binary file.
 
         Parameters
         ----------
         path : path or open file
         interactions : dict, optional
-            Arrays to keep with it under names of their own.
+            Further arrays of the file, by name.
         """
         self._check_fitted()
         files.write_ranker(path, self, interactions or {})
 
     @classmethod
     def load(cls, path: model_file.Target) -> Self:
-        """Read a ranker that `save` wrote, from a path or a file open for reading bytes."""
+        """Read a ranker from a path or an open binary file."""
         ranker: Self = files.read_ranker(path, cls)[0]
         return ranker
 

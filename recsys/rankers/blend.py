@@ -24,12 +24,12 @@ from recsys.utils.validation import check_choice
 
 
 class StandardizedSum(Ranker):
-    """A ranker that adds up whole rankers, its parts, each with a weight.
+    """A weighted sum of the standardized scores of several rankers, its parts.
 
     Parameters
     ----------
     ties : "popularity" or None
-        What orders items of equal scores; items without users count as items of mean popularity.
+        Order of items with equal scores; items without users count as items of mean popularity.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class StandardizedSum(Ranker):
 
     @property
     def parts(self) -> list[Ranker]:
-        """The fitted rankers that are blended."""
+        """The fitted rankers of the blend."""
         return self.parts_
 
     def _check_parameters(self) -> None:
@@ -89,7 +89,7 @@ class StandardizedSum(Ranker):
         Parameters
         ----------
         userid : int
-            A label only: each part folds the row in.
+            Only a label: each part folds the row in.
         row : (1, items) CSR
         times : (1, items) sparse matrix, optional
         """
@@ -162,15 +162,14 @@ def break_ties(scores: NDArray[np.float32], ranks: NDArray[np.float64]) -> NDArr
 @RANKERS.add("blend")
 @dataclass(eq=False)
 class Blend(StandardizedSum):
-    """A blend of given rankers: the sum of their standardized scores.
+    """A blend of chosen rankers: the weighted sum of their standardized scores.
 
     Parameters
     ----------
     models : str, or sequence of Ranker
-        Specifications `NAME[:key=value;key=value]` joined by +, or unfitted rankers, of which copies
-        are fitted.
+        Specifications `NAME[:key=value;key=value]` joined by +, or unfitted rankers; `fit` fits copies.
     weights : str, or sequence of float, optional
-        One number for each; as text joined by +. All alike if not given.
+        One number per model, or text joined by +; equal by default.
 
     Other parameters: as in `StandardizedSum`.
 

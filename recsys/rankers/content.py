@@ -20,18 +20,19 @@ from recsys.utils.validation import check_real
 @RANKERS.add("content")
 @dataclass(eq=False)
 class Content(Ranker):
-    """The cosine of an item's attributes to those of the user's items.
+    """Cosine similarity between the attributes of an item and of the user's items.
 
-    An attribute that n of m items have weighs log(m / n)^idf, and the rows of items are scaled to unit
-    length: x_i. The score of item j is Σ_i v_i ⟨x_i, x_j⟩ · (1 + log(1 + users of j))^popularity, i the
-    user's items, of weights v_i by recency. Items without interactions are ranked like the others.
+    An attribute of n of m items has the weight log(m / n)^idf; the attribute vectors x_i of items have
+    unit length. The score of item j is Σ_i v_i ⟨x_i, x_j⟩ · (1 + log(1 + users of j))^popularity over
+    the user's items i with weights v_i by recency. Items without interactions are ranked like other
+    items.
 
     Parameters
     ----------
     idf : float ≥ 0
-        Exponent of the weights of attributes; 0 for all alike.
+        Exponent of the weights of attributes; 0 for equal weights.
     popularity : float ≥ 0
-        How much an item's number of users counts.
+        Exponent of the popularity of items.
 
     Other parameters: as in `Ranker`.
 

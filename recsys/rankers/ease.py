@@ -28,28 +28,26 @@ SPARSE_ITEMS = 100_000  # up to which `auto` tries it
 @RANKERS.add("ease")
 @dataclass(eq=False)
 class EASE(ItemWeights):
-    """EASE: the ridge regression of every item on the others, in closed form.
+    """EASE: ridge regression of every item on the other items, in closed form.
 
-    With P = (RᵀR + λI)⁻¹ the weights are B_ij = −P_ij/P_jj off the diagonal, 0 on it. The ridge of an
-    item may depend on the number n_i of its users: λ(n_i / n̄)^ridge_power + n_i·dropout/(1 − dropout),
-    n̄ the mean of the n_i that are not 0. With `top_k` each item is regressed on the items most like it
-    alone, exactly.
+    With P = (RᵀR + λI)⁻¹ the weights are B_ij = −P_ij/P_jj off the diagonal and 0 on it. The ridge of
+    item i with n_i users is λ(n_i / n̄)^ridge_power + n_i·dropout/(1 − dropout), where n̄ is the mean of
+    the positive n_i. With `top_k` each item is regressed exactly on its most similar items only.
 
     Parameters
     ----------
     regularization : float > 0
-        λ, in units of users: the ridge of an item of mean popularity.
+        λ: the ridge of an item of mean popularity, in units of users.
     ridge_power : float ≥ 0
-        How much stronger the ridge of popular items is; 0 for Steck's model, one ridge for all.
+        Exponent of popularity in the ridge; 0 for an equal ridge (Steck's model).
     dropout : float, 0 ≤ dropout < 1
-        How probably an interaction is hidden from the regressions on it, on average over all ways to
-        hide some.
+        Probability that an interaction is hidden from the regressions, in expectation.
     top_k : int ≥ 1, optional
-        Predict each item from the `top_k` items with the largest cosines at most; 200 above 8,000 items
-        where it is not given. Takes items · top_k³ operations.
+        Number of items with the largest cosines that predict an item; by default all, and 200 above
+        8,000 items. Takes items · top_k³ operations.
     votes : float ≥ 0
-        Users count |profile|^−votes: Rᵀ diag(|u|^−votes) R + λI is inverted, where λ is in units of such
-        weights, and so are n_i and n̄. 0 for Steck's model.
+        Exponent of user weights |u|^−votes: the matrix is Rᵀ diag(|u|^−votes) R + λI, and λ, n_i and n̄
+        are in units of these weights. 0 for Steck's model.
 
     Other parameters: as in `Ranker`.
 

@@ -42,7 +42,7 @@ ENOUGH = 1e-7  # of a Newton step: what is left is rounding
 
 
 class ImplicitFactors(Ranker):
-    """A ranker by inner products of user and item factors, which a model of implicit learns.
+    """Base of the matrix factorizations, fitted by implicit.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class ImplicitFactors(Ranker):
     regularization : float ≥ 0
     iterations : int ≥ 1
     num_threads : int ≥ 0
-        1 is reproducible; with more, implicit's updates race. 0 is all.
+        0 for all. Only 1 is reproducible, because updates of implicit race.
     """
 
     user_factors_: NDArray[np.float32]
@@ -117,7 +117,7 @@ class ImplicitFactors(Ranker):
         return self.item_factors_
 
     def user_embeddings(self, user_items: Any) -> NDArray[np.float32]:
-        """Return the factors of the users of the fit, (users, factors) float32, one a row given."""
+        """Return the factors of the users of the fit, (users, factors) float32."""
         self._check_fitted()
         rows = clean_matrix(user_items, n_items=self.n_items_)
         return self.user_factors_[check_ids("userid", np.arange(rows.shape[0]), self.n_users_)]
@@ -154,9 +154,9 @@ class ALS(ImplicitFactors):
     """Weighted matrix factorization by alternating least squares (WRMF), fitted by implicit.
 
     Minimizes Σ_ui c_ui(p_ui − x_u·y_i)² + λ(Σ_u ‖x_u‖² + Σ_i ‖y_i‖²), where p = 1 for interactions.
-    The confidence of a liked item is alpha × its value (implicit's reading), of any other item 1 for the
-    target 0. Hu, Koren and Volinsky write C = 1 + aR: with interactions of value 1 that is alpha = 1 +
-    a. The thesis' a = 1 is `alpha=2`.
+    The confidence of a liked item is alpha × its value, as in implicit; of other items it is 1. Hu,
+    Koren and Volinsky define C = 1 + aR: for values of 1, alpha = 1 + a. The thesis uses a = 1, so
+    `alpha=2`.
 
     Parameters
     ----------
@@ -168,11 +168,11 @@ class ALS(ImplicitFactors):
     iterations : int ≥ 1
     random_state : int ≥ 0
     num_threads : int ≥ 0
-        0 is all; the result does not depend on it.
+        0 for all; the result does not depend on it.
 
     Notes
     -----
-    Sources: Hu, Koren and Volinsky 2008; Polato's thesis, (5.1), whose print has the target 1 for all
+    Sources: Hu, Koren and Volinsky 2008; Polato's thesis, (5.1), which prints the target 1 for all
     pairs.
 
     Examples
@@ -260,16 +260,15 @@ class BPR(ImplicitFactors):
 class LMF(ImplicitFactors):
     """Logistic matrix factorization with sampled negatives, fitted by implicit.
 
-    Scores are x·y_i + b_i + c: log-odds of an interaction, with factors x of the user and y of the item
-    and a bias of each. Users of the fit are scored by the factors it found; new ones, and all in a
-    blend, are folded in: x and c are the most likely ones given their interactions and the items'
-    factors.
+    Scores x·y_i + b_i + c are log-odds of an interaction, with factors x and y and biases c and b of
+    user and item. Users of the fit have fitted factors; new users, and all users in a blend, are folded
+    in by maximum likelihood with fixed item factors.
 
     Parameters
     ----------
     neg_prop : int ≥ 1
-        Sampled per liked item, by popularity; at most factors + 2 for each user and item, as implicit
-        0.7 bounds them.
+        Negatives sampled per liked item by popularity; implicit 0.7 limits them to factors + 2 for each
+        user and item.
 
     Other parameters: as in `ImplicitFactors`.
 

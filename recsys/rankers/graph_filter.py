@@ -29,25 +29,25 @@ LARGE, LEAST_SINGLE = 20_000, 1e-5  # users and items from which on it is in flo
 @RANKERS.add("graph-filter")
 @dataclass(eq=False)
 class GraphFilter(Ranker):
-    """Filters of the graph of items: GF-CF and the ideal low-pass filter.
+    """Filters on the graph of items: GF-CF and the ideal low-pass filter.
 
-    With A = U^(−votes/2) R D^(−item_power), U and D the users' and items' numbers of interactions, P =
-    AᵀA over its largest eigenvalue smooths a row x of interactions over items that occur together, and
-    F = D^(−item_power) VVᵀ D^item_power keeps of it what lies in the `factors` leading right singular
-    vectors V of A. The scores of row x are xP + `ideal_weight`·xF (`gf-cf`) or xF (`ideal`). No dense
-    matrix of items is made: P is applied by products with R.
+    Let A = U^(−votes/2) R D^(−item_power), where U and D are the numbers of interactions of users and
+    items. P is AᵀA divided by its largest eigenvalue; it smooths a row over co-occurring items. F =
+    D^(−item_power) VVᵀ D^item_power projects a row on the `factors` leading right singular vectors V of
+    A. The scores of row x are xP + `ideal_weight`·xF (`gf-cf`) or xF (`ideal`). Products with R apply P
+    without a dense matrix of items.
 
     Parameters
     ----------
     filter : "gf-cf" or "ideal"
     factors : int ≥ 1
-        Number of columns of V, at most the rank of A. It has to be small beside that rank to have an
-        effect.
+        Number of columns of V, at most the rank of A. It has an effect only if it is much smaller than
+        this rank.
     ideal_weight : float ≥ 0
     votes : float in 0…4
-        User-weight exponent: how much less users with long profiles count.
+        Exponent of user weights; larger values reduce the weight of users with long profiles.
     item_power : float in 0…4
-        Exponent of items' popularity: how much less popular items count in a profile.
+        Exponent of item popularity; larger values reduce the weight of popular items in a profile.
     random_state : int ≥ 0
         Seed of the randomized decomposition.
 
@@ -56,12 +56,12 @@ class GraphFilter(Ranker):
     Attributes
     ----------
     directions_ : (factors, items) float32
-        Vᵀ; fewer rows where A has fewer.
+        Vᵀ; fewer rows if the rank of A is lower.
 
     Notes
     -----
-    Source: Shen et al., How powerful is graph convolution for recommendation?, 2021. V is by Halko,
-    Martinsson and Tropp, Finding structure with randomness, 2011.
+    Source: Shen et al., How powerful is graph convolution for recommendation?, 2021. Decomposition:
+    Halko, Martinsson and Tropp, Finding structure with randomness, 2011.
 
     Examples
     --------

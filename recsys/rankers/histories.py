@@ -41,7 +41,7 @@ class Pairs(NamedTuple):
 
 
 class HistoryRanker(Ranker):
-    """A ranker of items by features of a row and features of an item.
+    """Base of the rankers that score features of a history and of an item.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class HistoryRanker(Ranker):
         Rank.
     regularization : float ≥ 0
     neg_prop : int ≥ 1
-        Items not liked that are drawn for each liked one.
+        Negative items sampled per liked item.
     iterations : int ≥ 1
         Passes over the pairs.
     """
@@ -202,7 +202,7 @@ class HistoryRanker(Ranker):
 
 
 class Embedded(HistoryRanker):
-    """A ranker by inner products, whose sides are embeddings."""
+    """Base of the rankers with embeddings of histories and items."""
 
     def item_embeddings(self) -> NDArray[np.float32]:
         """Return the item side, (items, factors) float32: a score is its product with a row's side."""
@@ -221,17 +221,17 @@ class Embedded(HistoryRanker):
 
 
 class PairTermRanker(HistoryRanker):
-    """A ranker by products of up to `degree` features of history and item: their two sides.
+    """Base of the rankers with products of up to `degree` features of history and item.
 
     Attributes
     ----------
     degrees_ : list of int
         Degree of each term.
     whole_ : list of bool
-        Whether the term is of the concatenation of both sides, else of products across them.
+        Whether a term is over the concatenation of both sides, instead of products across them.
     lefts_ : list of (features, factors) float64
     item_vectors_ : (items, …) float32
-        The item side of all terms, evaluated on every item's features.
+        The item side of all terms, evaluated on the features of every item.
     """
 
     degrees_: list[int]

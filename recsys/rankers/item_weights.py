@@ -34,10 +34,10 @@ def kept_form(weights: sp.csr_matrix) -> NDArray[np.float32] | sp.csr_matrix:
 
 
 class ItemWeights(Ranker):
-    """A ranker whose scores sum rows of an item × item matrix over the liked items.
+    """Base of the rankers that sum rows of an item × item matrix over the liked items.
 
-    `weights_[i, j]` is what liking item i adds to the score of item j; dense, or CSR. Under `recency` it
-    adds less the more interactions are newer.
+    `weights_[i, j]`, dense or CSR, is the contribution of item i to the score of item j. `recency`
+    reduces contributions of older interactions.
     """
 
     weights_: Any

@@ -27,7 +27,7 @@ LONGER: dict[str, Any] = SEARCHED | {"neg_prop": (1, 3, 5), "iterations": (15, 3
 
 
 class PairModelRanker(PairTermRanker, Embedded):
-    """A ranker whose scores are sums of products of up to `degree` features of history and item."""
+    """Base of the rankers with sums of products of up to `degree` features of history and item."""
 
     factors: int
     regularization: float
@@ -57,12 +57,12 @@ class PairModelRanker(PairTermRanker, Embedded):
 
 
 class MachineRanker(PairModelRanker):
-    """A factorization machine of some order on history and item.
+    """Base of the factorization machines on history and item.
 
     Parameters
     ----------
     penalty : "l2", "l1" or "ti"
-        What is added to the squared norms, to choose features and interactions.
+        Penalty beside the squared norms, which selects features and interactions.
     gamma : float ≥ 0
         Its strength.
     """
@@ -113,7 +113,7 @@ class FM(MachineRanker):
 @RANKERS.add("sparse-fm")
 @dataclass(eq=False)
 class SparseFM(FM):
-    """A factorization machine with the triangular inequality penalty: `fm` with `penalty="ti"`.
+    """A sparse factorization machine: `fm` with the triangular inequality penalty (`penalty="ti"`).
 
     Other parameters: as in `MachineRanker`.
 
@@ -245,7 +245,7 @@ class AllSubsetsRanker(Embedded):
     Parameters
     ----------
     loss : "logistic", "bpr" or "auc"
-        Of pairs of history and item alone, or of a liked one against one that is not.
+        Loss of single pairs of history and item, or of a liked item against another item.
     learning_rate : float > 0
         Of AdaGrad.
 
@@ -331,15 +331,15 @@ def products(X: sp.csr_matrix, p: NDArray[np.float64]) -> NDArray[np.float64]:
 class PairSVMRanker(HistoryRanker):
     """A squared-hinge SVM with the pairwise kernel of history and item, fitted to sampled pairs.
 
-    Its scores are bilinear, aᵀWb, without a bound on the rank of W: what each feature of a history adds
-    to each item is stored. The fit has the Gram matrices of half profiles and of items in memory.
+    Scores are bilinear, aᵀWb, with W of any rank; the model stores a matrix of features × items. The fit
+    holds the Gram matrices of half profiles and of items in memory.
 
     Parameters
     ----------
     regularization : float > 0
         1/C.
     neg_prop : int ≥ 1
-        Items not liked that are drawn for each liked one.
+        Negative items sampled per liked item.
     iterations : int ≥ 1
         Steps at most.
     random_state : int ≥ 0
@@ -432,8 +432,8 @@ class PairSVMRanker(HistoryRanker):
 class RandomFeaturesRanker(Embedded):
     """Ridge regression of every item on random features of the history.
 
-    Half profiles predict the other halves; the random features are those of the ANOVA kernel of order 2,
-    with the history itself as more features.
+    Half profiles predict the other halves from the history and from random features of the ANOVA kernel
+    of order 2.
 
     Parameters
     ----------

@@ -52,19 +52,19 @@ SINKS = 10  # degree of md from which items without users get the mean score
 
 
 class KernelRanker(Ranker):
-    """Base of the rankers over a kernel of items; a file keeps the Gram matrix, or the interactions.
+    """Base of the rankers with a kernel of items. A file stores the Gram matrix or the interactions.
 
     Attributes
     ----------
     gram_ : (items, items) float32 or float64, an array or CSR
-        Normalized kernel of the items; in CSR less `table_` (`recsys.kernels.item_gram.SparseGram`).
+        Normalized kernel of the items; if CSR, minus `table_` (`recsys.kernels.item_gram.SparseGram`).
     table_, classes_ : arrays
-        Values of items without a common user, by popularity.
+        Kernel of items without a common user, by popularity class.
     rows_ : (users, items) CSR
-        The interactions, in place of a matrix that exceeds the memory.
+        The interactions, instead of a matrix that exceeds the memory limit.
     row_sums_ : (items,) float64
     offsets_ : (items,) float64
-        t where the matrix is K − tᵢ − tⱼ, centered; None elsewhere.
+        t if the matrix is centered to K − tᵢ − tⱼ, else None.
     """
 
     regularization: float
@@ -164,11 +164,11 @@ class KernelRanker(Ranker):
 
 
 class MarginRanker(KernelRanker):
-    """Base of the rankers with a small program per user, over the liked items.
+    """Base of the rankers with a small program per user over the liked items.
 
-    With a centered kernel K' = K − tᵢ − tⱼ a user's scores are those of K less one number, Σ αᵢtᵢ less
-    the mean of t over the items that q averages: weights and order are the same, and the items at the
-    top keep their digits.
+    With a centered kernel K' = K − tᵢ − tⱼ, the scores of a user change by a constant: Σ αᵢtᵢ minus the
+    mean of t over the items that q averages. Weights and order do not change, and top scores keep their
+    precision.
     """
 
     q: str = "exact"
@@ -191,8 +191,8 @@ class MarginRanker(KernelRanker):
         ----------
         user_items : (users, items) sparse matrix
         times : (users, items) sparse matrix, optional
-            When each interaction happened; all are equally recent by default. Read where `recency`
-            and `regularization` are above 0.
+            Time of each interaction; equal by default. Used if `recency` and `regularization` are
+            positive.
 
         Returns
         -------
@@ -337,32 +337,30 @@ class ECFOMD(MarginRanker):
 class CFKOMD(MarginRanker):
     """Kernelized CF-OMD: one small quadratic program per user, on the liked items' kernel.
 
-    The kernel is normalized to unit diagonal; adding a constant to it changes neither weights nor
-    ranking. Where the values of `md` tend to 1 it is centered on an item of all users: scores are then
-    differences from the score of that item.
+    The kernel has a unit diagonal; a constant added to it changes neither weights nor ranking. If values
+    of `md` are close to 1, the kernel is centered on an item of all users, and scores are differences
+    from the score of that item.
 
     Parameters
     ----------
     kernel : str or Kernel
-        Name of a kernel over item vectors, `recsys.kernels.list_kernels()`, or a kernel as an object,
-        also of a class from outside.
+        Name of a kernel, one of `recsys.kernels.list_kernels()`, or a kernel object.
     degree : int ≥ 1, optional
-        Degree of a one-degree kernel; its own default by default.
+        Degree of a kernel with one degree; by default that of the kernel.
     regularization : float ≥ 0
         Ridge on the weights of a user's program, λ_p of (10.2).
     q : "exact" or "mean"
-        Which items the negative centroid averages: those not liked (10.3), or all (10.5), which is
-        slightly cheaper and off by at most 2·(liked items)/(items).
+        Items of the negative centroid: those not liked (10.3), or all (10.5), which is slightly faster
+        with an error of at most 2·(liked items)/(items).
     votes : float ≥ 0
-        Users count |profile|^−votes in the linear kernel; 0 for the thesis' kernel.
+        Exponent of user weights |profile|^−votes in the linear kernel; 0 for the kernel of the thesis.
     recency : float ≥ 0
-        How fast interactions lose weight with age, where times are known: interaction i has the ridge
-        λ_p/ωᵢ, with ωᵢ = (newer interactions of the user + 1)^−recency. With 0, or with equal times, the
-        program is that of the thesis.
+        Decay of interactions with age, if there are times: interaction i has the ridge λ_p/ωᵢ with ωᵢ =
+        (newer interactions of the user + 1)^−recency. 0 or equal times give the program of the thesis.
     unrated : "kernel" or "mean", optional
-        Score of an item without users: "kernel" is (10.4) for its null vector, "mean" the mean of the
-        other items' scores. The default is "mean" under `md` of degree 10 and more, where the null
-        vector ranks below everything, and "kernel" elsewhere.
+        Score of an item without users: (10.4) of its null vector ("kernel"), or the mean score of the
+        other items ("mean"). The default is "mean" for `md` from degree 10 on, where the null vector
+        ranks last, and "kernel" otherwise.
     kernel_params : dict, optional
         Further parameters of the kernel.
 
@@ -409,7 +407,7 @@ class CFKOMD(MarginRanker):
 
     @classmethod
     def arrange(cls, params: dict[str, Any]) -> dict[str, Any]:
-        """Return parameters as the constructor takes them: those of the kernel in `kernel_params`."""
+        """Return the arguments of the constructor, with kernel parameters in `kernel_params`."""
         own = [f.name for f in dataclasses.fields(cls)]
         kernel = params.get("kernel", cls.kernel)
         kind = KERNELS.get(kernel) if isinstance(kernel, str) else Kernel
@@ -459,14 +457,14 @@ class CFKOMD(MarginRanker):
 class CFOMD(KernelRanker):
     """CF-OMD: the full program over liked and other items of every user (5.7).
 
-    Its cost per user is quadratic in the number of items; ECF-OMD is the affordable form.
+    The cost per user is quadratic in the number of items; ECF-OMD is much faster.
 
     Parameters
     ----------
     regularization : float ≥ 0
         λ_p, on the liked items.
     negative_regularization : float ≥ 0
-        λ_n, on the other items; the larger, the closer to ECF-OMD.
+        λ_n, on the other items; larger values are closer to ECF-OMD.
     recency : float ≥ 0
         As in `cf-komd`, for the liked items.
 
@@ -507,7 +505,7 @@ class CFOMD(KernelRanker):
         Returns
         -------
         weights : (users, items) float64
-            αᵢ of liked items, −αᵢ of the others; each side sums to 1 in magnitude.
+            αᵢ of liked items and −αᵢ of other items; each side sums to 1 in magnitude.
         residuals : (users,) float64
         """
         self._check_fitted()

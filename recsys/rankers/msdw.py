@@ -31,16 +31,16 @@ class MSDw(ItemWeights):
     Parameters
     ----------
     alpha : float in 0…1
-        How much the candidate's popularity counts against it; ½ is the cosine.
+        Exponent of the candidate's popularity; ½ is the cosine.
     locality : float > 0
-        Power of the weights; above 1 near neighbors count more.
+        Power of the weights; values above 1 emphasize near neighbors.
     votes : float ≥ 0
-        User-weight exponent: a user counts |profile|^−votes.
+        Exponent of user weights |profile|^−votes.
     sharpening : float ≥ 0
-        Take this times W·P off W where items co-occur, P the normalized co-occurrence whose largest
-        eigenvalue is 1: what follows from neighbors of neighbors counts less. 0 for MSDw itself.
+        Factor of W·P, which is subtracted from W for co-occurring items and reduces the effect of
+        neighbors of neighbors. P is the co-occurrence matrix with largest eigenvalue 1. 0 for MSDw.
     top_k : int ≥ 1, optional
-        Keep the largest weights of each candidate only.
+        Number of the largest weights of each candidate to keep.
 
     Other parameters: as in `Ranker`.
 

@@ -23,17 +23,17 @@ ENTRIES = 3.5  # float64 a neighbor: its row, column and value in implicit, then
 
 
 class ItemNeighbors(ItemWeights):
-    """Scores sum, over a user's items, the value of the item times its similarity to the candidate.
+    """Base of the item-to-item nearest neighbors: Σ value × similarity over a user's items.
 
-    The similarity is the inner product of two items' weighted columns, of which each item keeps the
-    `top_k` largest. implicit computes it.
+    The similarity is the inner product of two weighted columns. Each item keeps the `top_k` largest
+    similarities, which implicit computes.
 
     Parameters
     ----------
     top_k : int ≥ 1
-        Neighbors kept of each item, itself among them; implicit's K.
+        Neighbors of each item, including itself; implicit's K.
     num_threads : int ≥ 0
-        Threads of the fit; 0 for all. The result is the same on any number.
+        Threads of the fit; 0 for all. The result does not depend on it.
     """
 
     top_k: int
@@ -119,8 +119,8 @@ class TFIDF(ItemNeighbors):
     Notes
     -----
     Values of the matrix are weights: in the similarities, and in the row that is ranked.
-    Source: implicit 0.7, `implicit.nearest_neighbours`; there an item all of whose users have all items
-    but one, for which all weights are 0, has similarities of NaN, here it has none.
+    Source: implicit 0.7, `implicit.nearest_neighbours`; items with zero weights have no similarities
+    here, and NaN there.
 
     Examples
     --------
@@ -155,11 +155,11 @@ class BM25(ItemNeighbors):
     Parameters
     ----------
     top_k : int ≥ 1
-        Neighbors kept of each item; implicit's K.
+        Neighbors of each item; implicit's K.
     K1 : float ≥ 0
-        How much larger values count more.
+        Saturation of values: larger K1 increases the effect of large values.
     B : float in 0…1
-        How much the popularity of an item counts against it.
+        Strength of the correction for popularity.
 
     Other parameters: as in `ItemNeighbors`.
 
@@ -205,26 +205,26 @@ class BM25(ItemNeighbors):
 class UserKNN(Ranker):
     """User-to-user nearest neighbors: s_i = Σ_v cos(x, x_v)·x_vi over the `top_k` nearest users v.
 
-    Every user of the fit is compared with the row, the user itself among them: a history has the same
-    list whether its user was in the fit or not.
+    A row is compared with every user of the fit, including its own user, so a history has the same list
+    for old and new users.
 
     Parameters
     ----------
     top_k : int ≥ 1
-        Neighbors of a row; a user of the fit is its own first one, and adds to its own items only.
+        Neighbors of a row. A user of the fit is the first neighbor of itself.
 
     Attributes
     ----------
     user_items_ : (users, items) float32 CSR
         The values of the fit.
     item_users_ : (items, users) float32 CSR
-        The same, each user's scaled to unit length.
+        The values, scaled to unit length for each user.
 
     Notes
     -----
     Values of the matrix are weights. A cosine is a sum over shared items, so contributions of the items
-    of the history sum to the score. Source: Herlocker et al. 1999, with the cosine and without means of
-    ratings, as for interactions.
+    of the history sum to the score. Source: Herlocker et al. 1999, with the cosine and without rating
+    means.
 
     Examples
     --------

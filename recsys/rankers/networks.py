@@ -17,9 +17,9 @@ from recsys.utils.validation import MOST, check_integer, check_real
 
 @dataclass(eq=False)
 class NetworkRanker(PairTermRanker):
-    """A network with ReLU on sums of products of features of history and item, one sum a factor.
+    """Base of the networks with ReLU on sums of products of features of history and item.
 
-    PyTorch fits it; what is fitted scores, is saved and is loaded without.
+    Only `fit` needs PyTorch.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class NetworkRanker(PairTermRanker):
     batch_size : int ≥ 1
         Pairs of a step.
     learning_rate : float > 0
-        Of the products' factors; the network's weights have 0.001.
+        Learning rate of the factors; that of the network is 0.001.
     degree : int in 2…4
         Highest order of the products.
     """

@@ -36,7 +36,7 @@ EXCLUDED = ("users", "items", "time", "weight")
 
 @dataclass(frozen=True)
 class Profile:
-    """The profile that a list is made for: a user of the fit, or the items of a new user.
+    """A profile: a user of the fit, or the history of a new user.
 
     Examples
     --------
@@ -114,9 +114,9 @@ class ModelPackage:
     columns : Columns or None
         How the table of the data was read.
     start : float
-        What was subtracted from the times of the data, so that all known ones are above 0.
+        Offset subtracted from the times, so that all known times are positive.
     excluded : Interactions or None
-        The pairs that a threshold left out, which an update may need.
+        Pairs below the rating threshold, kept for updates.
 
     Examples
     --------
@@ -141,7 +141,7 @@ class ModelPackage:
     excluded: Interactions | None = None
 
     def save(self, path: model_file.Target) -> None:
-        """Write everything to exactly `path`, atomically, or to a file open for writing bytes."""
+        """Write the model to `path` atomically, or to an open binary file."""
         tables: dict[str, Any] = {
             "user_ids": _plain_ids(self.user_ids),
             "item_ids": _plain_ids(self.item_ids),
@@ -356,14 +356,14 @@ def fit_notes(ranker: Ranker, data: Interactions) -> list[str]:
 def load_package(
     path: model_file.Target, *, mapped: bool = False, checked: str | None = None
 ) -> ModelPackage:
-    """Read a file of `ModelPackage.save`, from a path or a file open for reading bytes.
+    """Read a file of `ModelPackage.save` from a path or an open binary file.
 
     Parameters
     ----------
     path : path or open file
     mapped : bool
-        Leave the arrays in the file, where processes that read it share one copy in memory; what one
-        of them changes is its own. The file may be replaced or removed, but never be cut or written to.
+        Whether to map the file into memory, so that processes share one copy. The file may be replaced
+        or removed, but must not be changed in place.
     checked : str, optional
         The checksum that the file has to name, when the caller has checked the content.
     """

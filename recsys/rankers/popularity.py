@@ -21,7 +21,7 @@ class Popularity(Ranker):
     Parameters
     ----------
     unseen : bool
-        Score 1 for items without users and 0 for others, in place of their numbers.
+        Whether to score items without users 1 and others 0, instead of by number of users.
 
     Examples
     --------

@@ -15,10 +15,10 @@ RANKERS: Registry[type[Ranker]] = files.RANKERS
 
 
 def list_rankers() -> list[str]:
-    """Return the names of the rankers that can be fitted here, sorted.
+    """Return the sorted names of the rankers that can be fitted with the installed packages.
 
-    `pair-dnn` and `honfm` are fitted by PyTorch, and are left out where it is not installed;
-    `make_ranker` makes them there, too, and their files can be loaded.
+    `pair-dnn` and `honfm` are listed only if PyTorch is installed. `make_ranker` and `load_ranker` do
+    not need it.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def list_rankers() -> list[str]:
 
 
 def offered_models() -> list[str]:
-    """Return the specifications that a list of models offers, as the rankers declare them."""
+    """Return the specifications for lists of models."""
     return [
         f"{name}:{params}" if params else name
         for name in list_rankers()
@@ -52,7 +52,7 @@ def make_ranker(name: str, /, **params: Any) -> Ranker:
     name : str
         One of `list_rankers()`, or `pair-dnn` or `honfm`, whose fit needs PyTorch.
     **params
-        Its parameters; for `cf-komd`, also those of its kernel.
+        Parameters of the ranker; for `cf-komd`, also those of its kernel.
 
     Examples
     --------

@@ -43,55 +43,54 @@ ACCEPTED = "expX (e^−(gap/X)), powerX ((gap + 1)^−X, X up to 3) or none, joi
 @RANKERS.add("slist")
 @dataclass(eq=False)
 class SLIST(Ranker):
-    """Sequential recommendation, learned from all splits of the histories into past and future.
+    """Linear model of sequences, learned from all splits of the histories into past and future.
 
-    In the form "ridge", each split t of a history is a regression row. The interactions before it
+    In the form "ridge", each split of a history is a row of a regression: the interactions before it
     predict those after it. An interaction g positions before the last one has the weight decay(g), and
-    the g-th after the split target(g). B = (XᵀX + Λ)⁻¹XᵀY in closed form; a score sums B over the
-    interactions, decayed by their ages. With several laws in `decay` each item is a feature for each
-    law, so that the last few interactions and the last dozens have separate weights.
+    the g-th interaction after the split has the weight target(g). B = (XᵀX + Λ)⁻¹XᵀY has a closed form;
+    a score sums B over the interactions with decayed weights. With several laws in `decay`, each item is
+    one feature per law, so recent and older interactions have separate weights.
 
-    In the form "cosine", for catalogs whose matrix of all pairs does not fit,
+    In the form "cosine", for large catalogs,
     W_ij = (c_ij / (|U_i|^beta · |U_j|^alpha))^locality, where c_ij sums the votes of users who like j
-    after i, decayed by the positions from one to the other under the last law of `decay`; a score sums W
-    over the interactions, decayed by their ages under the first.
+    after i, decayed by the distance of their positions under the last law of `decay`. A score sums W
+    over the interactions, decayed by age under the first law.
 
-    Without times, or where they are equal, the order is random and nothing decays.
+    Without times, or with equal times, the order is random and nothing decays.
 
     Parameters
     ----------
     decay : str
         Weights of the interactions before a split: `expX`, e^−(g/X); `powerX`, (g + 1)^−X, X up to 3; or
-        `none`. Several laws are joined by + and give several blocks of features.
+        `none`. Several laws are joined by +.
     inference_decay : str, optional
-        Weights of the interactions of the row that is scored, one law for each of `decay`; by default
-        those of `decay`.
+        Weights of the interactions of a scored row, one law for each law of `decay`; by default `decay`.
     target_decay : str
-        Weights of the interactions after a split. The faster they decay, the more the next item counts.
+        Weights of the interactions after a split. Fast decay emphasizes the next item.
     regularization : float > 0
         Λ, relative to the mean of the diagonal of each block of XᵀX.
     votes : float ≥ 0
-        User-weight exponent: a user's rows have the weight |profile|^−votes.
+        Exponent of user weights |profile|^−votes.
     form : "auto", "ridge" or "cosine"
-        "auto" takes the ridge up to 8,000 items.
+        "auto" is "ridge" up to 8,000 items and "cosine" above.
     alpha, beta : float in 0…1
-        Exponents of the candidate's and the source's popularity, which lower weights; form "cosine".
+        Exponents of the popularity of candidate and source in the form "cosine".
     backward : float in 0…1
-        Weight of j before i relative to j after i; form "cosine".
+        Weight of j before i relative to j after i in the form "cosine".
     locality : float > 0
-        As in `msdw`; form "cosine".
+        As in `msdw`, in the form "cosine".
     random_state : int ≥ 0
         Seed for the order of interactions of equal times.
 
     Attributes
     ----------
     weights_ : (blocks · items, items) float32, or (items, items) float32 CSR
-        Row k·items + i is what item i adds to the scores as an interaction that counts 1 under law k.
+        Row k·items + i has the contributions of item i with weight 1 under law k.
 
     Notes
     -----
-    Sources: Choi et al. 2021, Session-aware linear item-item models (the transitions of SLIST), of which
-    this has several decays at once and decayed targets; Aiolli 2013 for the asymmetric cosine.
+    Sources: Choi et al. 2021, Session-aware linear item-item models (the transitions of SLIST), here
+    with several decays and decayed targets; Aiolli 2013 for the asymmetric cosine.
 
     Examples
     --------

@@ -20,7 +20,7 @@ TOP_K = 200  # above 8,000 items
 @RANKERS.add("slim")
 @dataclass(eq=False)
 class SLIM(ItemWeights):
-    """SLIM: sparse non-negative regression of every item on the others, in parallel.
+    """SLIM: sparse non-negative regression of every item on the other items.
 
     Minimizes ½‖r_j − R w‖² + l1·‖w‖₁ + ½·l2·‖w‖² over w ≥ 0 with w_j = 0 for each item j,
     by coordinate descent on the co-occurrence matrix.
@@ -30,12 +30,12 @@ class SLIM(ItemWeights):
     l1, l2 : float ≥ 0
         The thesis' β is l2/2 and its λ is l1.
     iterations : int ≥ 1
-        Most sweeps per item.
+        Largest number of sweeps per item.
     tol : float > 0
-        Stop when no weight moves by more in a sweep.
+        Stop when no weight changes by more in a sweep.
     top_k : int ≥ 1, optional
-        Predict each item from the `top_k` items of the largest cosine only; all, or 200 above 8,000
-        items, where it is not given.
+        Number of items with the largest cosines that predict an item; by default all, and 200 above
+        8,000 items.
 
     Other parameters: as in `Ranker`.
 
