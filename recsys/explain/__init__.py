@@ -1,4 +1,4 @@
-"""Why: the reasons behind a recommendation, and rules read from kernel machines."""
+"""Explanations: reasons for recommendations, and rules of kernel machines."""
 
 from recsys.explain import text
 from recsys.explain.counterfactuals import Change, WhatIf, what_if

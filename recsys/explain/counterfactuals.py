@@ -16,7 +16,7 @@ from recsys.utils.validation import check_ids, check_integer, clean_matrix
 
 @dataclass(frozen=True)
 class Change:
-    """The rank and score of an item when the profile lacks the liked item `without`."""
+    """Rank and score of an item without one liked item."""
 
     without: int
     score: float
@@ -25,16 +25,16 @@ class Change:
 
 @dataclass(frozen=True)
 class WhatIf:
-    """An item's rank now, and without each of the liked items.
+    """Rank of an item, and its rank without each liked item.
 
     Attributes
     ----------
     item : int
     score : float
     rank, of : int
-        Its rank from 1 among the items that could be recommended, and their number.
+        Rank from 1 among the items that can be recommended, and their number.
     changes : tuple of Change
-        One for each liked item that was left out, the worst rank first, then the lowest score.
+        One per removed liked item, worst rank first, then lowest score.
     liked : int
         Number of liked items.
     """
@@ -58,16 +58,16 @@ def what_if(
     recalculate_user: bool = False,
     times: Any = None,
 ) -> WhatIf:
-    """Return an item's rank and score, now and without each liked item.
+    """Return an item's rank and score, and those without each liked item.
 
     Parameters
     ----------
     ranker, userid, row, item, recalculate_user, times
-        As in `reasons`. A ranker that cannot score a changed row gives the rank only.
+        As in `reasons`. Rankers without fold-in give only the rank.
     most : int ≥ 1
-        How many liked items are left out, one at a time: those with the largest shares.
+        Number of liked items with the largest contributions to remove, one at a time.
     leave_out : int array
-        Items that are never recommended and have no rank.
+        Items that cannot be recommended.
 
     Examples
     --------

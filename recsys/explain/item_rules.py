@@ -21,28 +21,28 @@ MIN_GAIN = 0.02  # what a second item must add to the lower bound of the precisi
 
 @dataclass(frozen=True)
 class ItemRule:
-    """A rule "users who like these also like the item", counted without the user asked for.
+    """A rule "users who like these also like the item", counted over all other users.
 
     Attributes
     ----------
     items : tuple of int
         One or two liked items.
     support : int
-        How many users like all of `items`.
+        Number of users who like all of `items`.
     hits : int
         How many of them like the item.
     precision : float
         hits / support.
     others : int
-        The number of all other users.
+        Number of all remaining users.
     others_hits : int
         How many of them like the item.
     base : float
         others_hits / others.
     low : float
-        Lower end of the exact one-sided 95% interval of the precision.
+        Lower bound of the exact one-sided 95% interval of the precision.
     tested, tested_hits : int
-        `support` and `hits` among the users on whom the rule was not chosen.
+        `support` and `hits` among the users of the other half, which tests the rule.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class ItemRule:
 
 
 def lower_bound(hits: int, of: int, confidence: float = CONFIDENCE) -> float:
-    """Return the lower end of the exact one-sided interval of a share (Clopper and Pearson 1934).
+    """Return the lower bound of the exact one-sided interval of a share (Clopper and Pearson 1934).
 
     >>> round(lower_bound(9, 10), 3), lower_bound(0, 10)
     (0.606, 0.0)
@@ -88,8 +88,8 @@ def item_rule(
 ) -> ItemRule | None:
     """Return the conjunction of liked items that best predicts an item.
 
-    It is chosen on a random half of the users. It is returned if the lower bound of its precision is
-    above the share of all other users, both on the other half and on all users.
+    The rule is chosen on a random half of the users. It is returned if the lower bound of its precision
+    exceeds the share of the remaining users, on the other half and on all users.
 
     Parameters
     ----------
@@ -98,18 +98,18 @@ def item_rule(
         The profile.
     item : int
     exclude : int, optional
-        The user asked for, who is not counted.
+        User to leave out of all counts.
     min_support : int ≥ 1
-        How many users must like the items of the rule.
+        Smallest support of a rule.
     seed : int
-        Of the halves.
+        Seed of the halves.
     item_users : (users, items) CSC, optional
-        `user_items` by column, if at hand.
+        `user_items` as CSC, to save time.
 
     Returns
     -------
     ItemRule or None
-        None where no conjunction passes.
+        None if no conjunction passes the test.
 
     Examples
     --------

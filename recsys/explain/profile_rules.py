@@ -38,7 +38,7 @@ class Attributes:
     ----------
     X : (items, attributes) uint8
     names : tuple of str
-        A value alone where it is unmistakable (a genre, a decade), else `column=value`.
+        The value of a genre or decade, else `column=value`.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def item_attributes(data: Interactions, min_items: int = 3) -> Attributes:
     ----------
     data : Interactions
     min_items : int
-        Attributes of fewer items, or of all but fewer, are left out.
+        Smallest number of items with, and without, an attribute.
 
     Examples
     --------
@@ -97,31 +97,31 @@ def _attributes_of(name: str, column: pd.Series) -> dict[str, NDArray[np.bool_]]
 
 @dataclass(frozen=True)
 class TasteRule:
-    """A rule about a profile, and how far it holds.
+    """A rule that describes a profile, with its counts.
 
-    It is learned from a part of the profile and tested on the rest; the counts are over all.
+    It is learned from a part of the profile and tested on the rest; counts cover all items.
 
     Attributes
     ----------
     rule : Rule
-        Over the items' attributes.
+        Rule over attributes of items.
     shown : bool
-        Whether it says something: it saves bits, its lift is above a least one, the lower bound of its
-        share of the profile is above its share of the other items, and it covers a candidate.
+        Whether the rule is informative: it saves bits, its lift exceeds a minimum, the lower bound of
+        its share of the profile exceeds its share of other items, and it covers a candidate.
     support, profile : int
-        Items of the profile that it covers, and all.
+        Number of covered items of the profile, and of all its items.
     catalogue, items : int
         Items that it covers, and all.
     unseen, candidates : int
         Candidates that it covers, and all.
     tested, tested_hits : int
-        Held-out items of the profile, and those that it covers.
+        Number of held-out items of the profile, and of covered ones.
     low : float
-        Lower end of the exact one-sided 95% interval of support / profile.
+        Lower bound of the exact one-sided 95% interval of support / profile.
     elsewhere : float
-        Share of the items outside the profile that it covers.
+        Covered share of the items outside the profile.
     bits : float
-        Bits saved in naming the items that it was learned from, less those of the rule.
+        Bits saved by the rule to describe its training items, minus the bits of the rule.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def taste_rule(
     held_out: float = 0.3,
     seed: int = 0,
 ) -> TasteRule | None:
-    """Describe the items of a profile by a rule.
+    """Return a rule that describes the items of a profile.
 
     Parameters
     ----------
@@ -166,18 +166,18 @@ def taste_rule(
     attributes : Attributes
         Of the catalog.
     popularity : (items,) float
-        How many other users like each item.
+        Number of other users of each item.
     candidates : int array, optional
-        Items that may be recommended; all outside the profile by default.
+        Items that can be recommended; by default all items outside the profile.
     held_out : float in 0…0.9
-        Share of the profile that the rule is tested on.
+        Share of the profile for the test of the rule.
     seed : int
-        Of the held-out part and of the sampled other items.
+        Seed of the held-out part and of the sampled other items.
 
     Returns
     -------
     TasteRule or None
-        None of a profile of fewer than 5 items or of all items, or without attributes.
+        None for a profile of fewer than 5 items or of all items, or without attributes.
 
     Examples
     --------

@@ -18,22 +18,23 @@ from recsys.utils.validation import check_ids, check_integer, clean_matrix
 
 @dataclass(frozen=True)
 class Reasons:
-    """A score as a sum of shares of the liked items.
+    """Contributions of liked items to a score.
 
     Attributes
     ----------
     kind : "exact", "nearest" or "popularity"
-        Shares that sum with `bias` to the score; similarities of the liked items, of a model without
-        such shares; or nothing, of an empty profile or a model that does not read profiles.
+        "exact" contributions sum with `bias` to the score. "nearest" has similarities of liked items,
+        for models without contributions. "popularity" has no items, for an empty profile or a model that
+        ignores profiles.
     score, bias : float
     items : list of (int, float)
-        Liked items with their share or similarity, largest first.
+        Liked items with contribution or similarity, largest first.
     others : float
-        The part of `bias` that unlisted liked items add.
+        Sum of the contributions of unlisted liked items, a part of `bias`.
     unlisted : int
         Number of unlisted liked items.
     unit : str
-        "users" where the score is a popularity, else empty.
+        "users" if the score is a popularity, else empty.
 
     Examples
     --------
@@ -51,12 +52,12 @@ class Reasons:
 
     @property
     def base(self) -> float:
-        """The part of the score that no liked item adds."""
+        """The part of the score that does not come from liked items."""
         return self.bias - self.others
 
 
 def reasons(ranker: Ranker, userid: int, row: Any, item: int, N: int = 10, **options: Any) -> Reasons:
-    """Return how much each liked item contributes to the score of an item.
+    """Return the contributions of liked items to the score of an item.
 
     Parameters
     ----------
@@ -67,7 +68,7 @@ def reasons(ranker: Ranker, userid: int, row: Any, item: int, N: int = 10, **opt
         The liked items.
     item : int
     N : int ≥ 1
-        How many liked items are listed.
+        Largest number of liked items to list.
     **options
         `recalculate_user` and `times`, as in `Ranker.explain`.
 
@@ -100,7 +101,7 @@ def reasons_for_items(
     ----------
     items : (n,) int
     scores : (n,) float, optional
-        Of the items in a list: a model without shares then computes no scores again.
+        Scores of the items, if known; saves time for models without contributions.
     """
     liked = clean_matrix(row, n_rows=1, name="row")
     times = stored_times(ranker, userid, times)
@@ -132,9 +133,9 @@ def reasons_for_lists(
     rows : (users, items) sparse matrix
         The liked items.
     items : sequence of int arrays
-        One for each user.
+        Items of each user.
     scores : sequence of float arrays, optional
-        Of the items; needed by a model without shares.
+        Scores of the items; required for models without contributions.
     """
     check_integer("N", N, 1)
     liked = clean_matrix(rows, n_rows=len(items), name="rows")
@@ -221,7 +222,7 @@ def score_rows(
 
 
 class PartShare(NamedTuple):
-    """What one model of a blend adds to a score."""
+    """Contribution of one model of a blend to a score."""
 
     name: str
     weight: float
@@ -231,7 +232,7 @@ class PartShare(NamedTuple):
 def blend_parts(
     ranker: Ranker, userid: int, row: Any, item: int, *, times: Any = None
 ) -> list[PartShare]:
-    """Return what each model of a blend adds to a score; nothing for other rankers.
+    """Return the contribution of each model of a blend to a score; empty for other rankers.
 
     Parameters
     ----------

@@ -21,10 +21,10 @@ class Rule:
     Attributes
     ----------
     clauses : tuple of tuples of int
-        The features of each conjunction, sorted. Without clauses the rule is never true; an empty
-        clause is always true.
+        Sorted features of each conjunction. A rule without clauses is never true; an empty clause is
+        always true.
     names : tuple of str
-        Of the features; x0, x1, … without.
+        Names of the features; x0, x1, … by default.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class Rule:
         return sum(map(len, self.clauses))
 
     def covers(self, X: ArrayLike) -> NDArray[np.bool_]:
-        """Return for each row of an array or sparse matrix whether the rule is true; above 0 is true."""
+        """Return whether the rule is true for each row; values above 0 are true."""
         rows = binary_rows(X, "X")
         out = np.zeros(rows.shape[0], dtype=bool)
         for clause in self.clauses:
@@ -75,12 +75,12 @@ def tidy(clauses: Iterable[Iterable[int]], names: Sequence[str] = ()) -> Rule:
 
 
 def signed_weights(machine: Any, rows: int) -> NDArray[np.float64]:
-    """Return yᵢαᵢ of a fitted machine for each training row; those of each class sum to ±1.
+    """Return yᵢαᵢ of a fitted machine for each training row; each class sums to ±1.
 
     Parameters
     ----------
     machine : KOMD, an MKL machine, or scikit-learn's SVC
-        Fitted for two classes.
+        Fitted machine for two classes.
     rows : int
         Number of rows of the training data.
 
@@ -118,8 +118,8 @@ def balanced(signed: NDArray[np.float64]) -> NDArray[np.float64]:
 def rule_weight(rule: Rule, X: ArrayLike, signed: ArrayLike) -> float:
     """Return Σ yᵢαᵢ over the rows that the rule covers: eq. 7.1 of Polato's thesis up to 1/q.
 
-    With `signed_weights` it is at most 1, reached by a rule that covers every positive support vector
-    and no negative one.
+    With `signed_weights` it is at most 1, for a rule that covers every positive support vector and no
+    negative one.
 
     >>> rule_weight(Rule(((0,),)), [[1, 0], [1, 1], [0, 1]], [0.75, 0.25, -1.0])
     1.0
@@ -131,10 +131,10 @@ def rule_weight(rule: Rule, X: ArrayLike, signed: ArrayLike) -> float:
 
 
 def agreement(rule: Rule, X: ArrayLike, positive: ArrayLike) -> float:
-    """Return the share of rows where the rule is true just where `positive` is.
+    """Return the share of rows where the rule agrees with `positive`.
 
-    With the labels it is the rule's accuracy, with a machine's decisions its fidelity (Polato's thesis,
-    7.3.1).
+    With labels this is the accuracy of the rule, with decisions of a machine its fidelity (Polato's
+    thesis, 7.3.1).
 
     >>> agreement(Rule(((0,),)), [[1, 0], [1, 1], [0, 1], [0, 0]], [True, True, True, False])
     0.75

@@ -24,17 +24,17 @@ SETTINGS = ((0.0, 0.0), (0.1, 0.005), (0.5, 0.02), (1.0, 0.04))
 
 
 class LearnedRule(NamedTuple):
-    """A rule, and how it was learned.
+    """A learned rule with its machine and settings.
 
     Attributes
     ----------
     rule : Rule
     machine : KOMD
-        The fitted machine that it was read from.
+        The fitted machine of the rule.
     regularization : float
         λ of the machine.
     min_gain : float
-        What a clause had to add.
+        Smallest gain of a clause.
     search : SearchResult
     """
 
@@ -54,20 +54,20 @@ def learn_rule(
     names: Sequence[str] = (),
     seed: int = 0,
 ) -> LearnedRule:
-    """Fit KOMD on κ* and read the class 1 of y as a monotone DNF (Polato's thesis, chapter 7).
+    """Fit KOMD on κ* and return a monotone DNF for class 1 of y (Polato's thesis, chapter 7).
 
-    Regularization and minimum gain are chosen on a held-out quarter of the rows.
+    A held-out quarter of the rows selects the regularization and the smallest gain.
 
     Parameters
     ----------
     X : (rows, features) binary
     y : (rows,)
-        Two classes, of which the larger one is described.
+        Two classes; the rule describes the class with the larger label.
     max_clauses, max_literals : int ≥ 1
     names : sequence of str
         Of the features.
     seed : int
-        Of the held-out rows.
+        Seed of the held-out rows.
 
     Examples
     --------
@@ -118,17 +118,18 @@ def _table(X: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.int32], NDArray[Any]]
 
 
 class MeasuredRule(NamedTuple):
-    """A rule, measured on rows that it was not learned from.
+    """A rule with its accuracy on held-out rows.
 
     Attributes
     ----------
     rule : Rule
     accuracy, fidelity : float
-        Share of the held-out rows where the rule is right, and where it agrees with its machine.
+        Share of held-out rows where the rule equals the label, and where it equals the decision of the
+        machine.
     majority : float
-        Share of the larger class among them.
+        Share of the majority class among held-out rows.
     rows, held_out : int
-        Number of rows learned from and held out.
+        Number of training rows and of held-out rows.
     search : SearchResult
     """
 
@@ -144,7 +145,7 @@ class MeasuredRule(NamedTuple):
 def measure_rule(
     X: ArrayLike, y: ArrayLike, *, test_size: float = 0.3, seed: int = 0, **options: Any
 ) -> MeasuredRule:
-    """Learn a rule on a part of a table and measure it on the rest.
+    """Learn a rule on a part of the rows and measure it on the rest.
 
     Parameters
     ----------

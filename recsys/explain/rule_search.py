@@ -38,9 +38,9 @@ class SearchResult(NamedTuple):
     n_iter : int
         Number of searches for one clause.
     bound : float
-        No rule is worth more; worth is the weight less `min_gain` for each clause.
+        Upper bound of the worth of any rule; worth is the weight minus `min_gain` per clause.
     exact : bool
-        Whether the rule is worth as much as the bound.
+        Whether the worth of the rule equals the bound.
     """
 
     rule: Rule
@@ -61,18 +61,18 @@ def search_rule(
 ) -> SearchResult:
     """Search for the monotone DNF with the largest weight (7.1).
 
-    For each of several prices of negative rows, clauses are added one by one, each the best for what
-    is not covered yet; then each is replaced by the best given the others; then clauses and literals
-    that add nothing are dropped. The best of these rules is returned.
+    For several prices of negative rows, the search adds the best clause for the uncovered rows, one at a
+    time. It then replaces each clause by the best one for the others, and removes useless clauses and
+    literals. The best of these rules is returned.
 
     Parameters
     ----------
     X : (rows, features) binary
     signed : (rows,) float
-        yᵢαᵢ, for example of `signed_weights`.
+        yᵢαᵢ, for example from `signed_weights`.
     max_clauses, max_literals : int ≥ 1
     min_gain : float ≥ 0
-        What a clause costs, against clauses for single rows.
+        Cost of a clause, which avoids clauses for single rows.
     names : sequence of str
         Of the features.
 

@@ -26,9 +26,9 @@ def because(
     word: str = "liked",
     ratings: Mapping[int, str] | None = None,
 ) -> str:
-    """Return a sentence that names up to `most` liked items that speak for an item.
+    """Return a sentence with up to `most` liked items that contribute to an item.
 
-    `word` is "liked", or "rated" where every rating counts; `ratings` are shown beside the titles.
+    `word` is "liked", or "rated" if every rating counts; `ratings` are shown beside the titles.
 
     >>> reasons = Reasons("exact", score=0.6, bias=0.1, items=[(0, 0.3), (2, 0.2)])
     >>> because(["Alien", "Brazil", "Casablanca"], reasons)
@@ -50,7 +50,7 @@ def because(
 
 
 def rule_sentence(titles: ArrayLike, rule: ItemRule, *, word: str = "liked") -> str:
-    """Return what other users' interactions say about an item.
+    """Return the rule of other users for an item as a sentence.
 
     >>> rule = ItemRule((0, 1), 13, 12, 12 / 13, 386, 205, 205 / 386, 0.68)
     >>> rule_sentence(["Alien", "Brazil"], rule)

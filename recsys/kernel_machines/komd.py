@@ -25,13 +25,13 @@ class KernelMachine(TwoClassMixin, BaseEstimator):
     Parameters
     ----------
     kernel : "precomputed", str, Kernel, Expression or callable
-        A name of `recsys.kernels.list_kernels()`. Every kernel of this library, `linear` and `rbf`
-        too, reads a number above 0 as 1 and any other as 0; a function of two matrices takes the
-        numbers as they are.
+        A kernel, or a name in `recsys.kernels.list_kernels()`. Every kernel of this library, including
+        `linear` and `rbf`, treats values above 0 as 1 and other values as 0. A function of two matrices
+        uses the values.
     kernel_params : dict, optional
-        For a kernel given by name.
+        Parameters of a kernel name.
     normalize : bool
-        Scale the kernel to unit diagonal; not applied to precomputed ones.
+        Whether to scale the kernel to unit diagonal; not for precomputed kernels.
     tol : float > 0
         Residual of the optimality conditions, relative to the kernel's mean diagonal.
 
@@ -41,7 +41,7 @@ class KernelMachine(TwoClassMixin, BaseEstimator):
     dual_ : (rows,) float64
         γ, signed by class.
     intercept_ : float
-        Threshold half-way between the hulls' nearest points.
+        Threshold halfway between the nearest points of the hulls.
     gap_ : float
         Certified bound on the objective's distance from its optimum.
     """
@@ -94,7 +94,7 @@ class KOMD(KernelMachine):
     Attributes
     ----------
     margin_ : float
-        ‖w‖, at λ = 0 the distance of the hulls.
+        ‖w‖; for λ = 0 the distance between the hulls.
 
     Notes
     -----

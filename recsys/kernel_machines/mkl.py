@@ -34,25 +34,25 @@ SUFFICIENT = 0.25
 
 @dataclass(eq=False, repr=False)
 class _Combination(TwoClassMixin, BaseEstimator):
-    """Base of the estimators: kernels to Gram matrices, weights to a hard-margin machine.
+    """Base of the estimators: a hard-margin machine on a weighted sum of kernels.
 
     Parameters
     ----------
     kernels : list of kernels, "precomputed", or None
-        Names, Kernels, Expressions or callables; mC of every degree by default. All but callables
-        read a number above 0 as 1 and any other as 0.
+        Names, Kernels, Expressions or callables; mC of every degree by default. Kernels of this library
+        treat values above 0 as 1 and other values as 0.
     normalize : bool
-        Scale each to unit diagonal.
+        Whether to scale each kernel to unit diagonal.
     identity : bool
-        Add the identity as one more kernel, so that the data are separable (9.18).
+        Whether to add the identity as a kernel, so that the data are separable (9.18).
 
     Attributes
     ----------
     weights_ : (kernels,) float64
-        That of the identity last.
+        Weights; that of the identity is last.
     margin_, radius_, ratio_ : float
-        ρ, R and R²/(rows·ρ²) on the training rows; the ratio is infinite where the combination
-        does not separate the classes.
+        ρ, R and R²/(rows·ρ²) on the training rows; the ratio is infinite if the combination does not
+        separate the classes.
     """
 
     kernels: Any = None
@@ -142,7 +142,7 @@ class _Combination(TwoClassMixin, BaseEstimator):
 
 @dataclass(eq=False, repr=False)
 class AverageMKL(_Combination):
-    """The mean of the kernels: the baseline that is hard to beat.
+    """The mean of the kernels: a strong baseline.
 
     Other parameters: as in `_Combination`.
 
@@ -162,7 +162,7 @@ class AverageMKL(_Combination):
 
 @dataclass(eq=False, repr=False)
 class EasyMKL(_Combination):
-    """EasyMKL: weights proportional to each kernel's part in the margin of their sum.
+    """EasyMKL: weights proportional to the contribution of each kernel to the margin of their sum.
 
     γ minimizes (1 − λ) γᵀY(Σ_r K_r)Yγ + λ‖γ‖² over weights γ ≥ 0 that sum to 1 in each class;
     μ_r is γᵀYK_rYγ, scaled to sum 1. The sum is not a mean: the more kernels, the weaker λ.
@@ -208,21 +208,21 @@ class EasyMKL(_Combination):
 
 @dataclass(eq=False, repr=False)
 class _Descent(_Combination):
-    """Base of those whose weights, a softmax of β, are found by gradient descent.
+    """Base of the estimators that learn weights, a softmax of β, by gradient descent.
 
     Parameters
     ----------
     learning_rate : float > 0
         First η.
     max_iter : int ≥ 1
-        Most steps, those taken back included.
+        Largest number of steps, including rejected ones.
 
     Attributes
     ----------
     n_iter_ : int
-        Steps tried.
+        Number of steps.
     stopped_ : "tolerance", "step" or "max_iter"
-        Why it ended; "step" when no step, however short, lowered the ratio enough, or it is infinite.
+        Reason for the end; "step" if no step lowers the ratio enough, or if the ratio is infinite.
     """
 
     learning_rate: float = 1.0
@@ -285,27 +285,27 @@ class _Descent(_Combination):
 class GRAM(_Descent):
     """GRAM: gradient descent on the exact radius-margin ratio R²/ρ² of the combination.
 
-    Weights are a softmax of β. A step that does not lower the ratio by a quarter of what its gradient
-    promises is taken back and halved; one that does lets the next be twice as long.
+    Weights are a softmax of β. A step that lowers the ratio by less than a quarter of the prediction of
+    its gradient is rejected and halved; otherwise the next step is twice as long.
 
     Parameters
     ----------
     tol : float > 0
-        Stop when three steps in a row lower the ratio by less than this share of it.
+        Stop after three steps in a row that lower the ratio by less than this share.
 
     Other parameters: as in `_Descent`.
 
     Attributes
     ----------
     ratios_ : list of float
-        R²/(rows·ρ²) after each accepted step, the first for equal weights.
+        R²/(rows·ρ²) after each accepted step, beginning with equal weights.
     gap_ : float
         Certified bound on the share by which the ratio exceeds its minimum over all weights.
 
     Notes
     -----
-    Source: Polato's thesis, Algorithm 9.1, whose line 12 should descend; 9.2.2 for kernels
-    that are not normalized.
+    Source: Polato's thesis, Algorithm 9.1 with a descent in line 12; 9.2.2 for kernels that are not
+    normalized.
 
     Examples
     --------
@@ -345,22 +345,22 @@ class RMKL(_Descent):
     """R-MKL: the soft-margin L2-SVM with the radius in its penalty, minimized over the weights.
 
     min over μ of J(μ) = max Σα_i − ½ αᵀY(Σ_r μ_r K_r + (Σ_r μ_r R_r²/C) I)Yα over α ≥ 0 with
-    αᵀy = 0; R_r is the radius of the ball around the data under kernel r. J is convex. Where the
-    weights of both classes in α are scaled to sum 1, J = 2/ρ² with ρ² = min γᵀY(…)Yγ.
+    αᵀy = 0; R_r is the radius of the ball around the data under kernel r. J is convex. If the weights of
+    both classes in α are scaled to sum to 1, J = 2/ρ² with ρ² = min γᵀY(…)Yγ.
 
     Parameters
     ----------
     tol : float > 0
         Stop when J is certified to be within this share of its minimum.
     C : float > 0
-        Price of slack, by which the squared radius is divided.
+        Cost of slack, which divides the squared radius.
 
     Other parameters: as in `_Descent`.
 
     Attributes
     ----------
     objectives_ : list of float
-        J after each accepted step, the first for equal weights.
+        J after each accepted step, beginning with equal weights.
     gap_ : float
         Certified bound on the share by which J exceeds its minimum.
 

@@ -12,7 +12,7 @@ SOLVER_TOLERANCE = 1e-7
 
 
 def radius_margin_ratio(K: ArrayLike, y: ArrayLike, identity: float = 0.0) -> float:
-    """Return R²/(rows·ρ²) of a Gram matrix: the smaller, the lower the bound on the error.
+    """Return R²/(rows·ρ²) of a Gram matrix; smaller values give lower error bounds.
 
     Parameters
     ----------
@@ -20,8 +20,8 @@ def radius_margin_ratio(K: ArrayLike, y: ArrayLike, identity: float = 0.0) -> fl
     y : (rows,)
         Two classes.
     identity : float in 0…1
-        Share of the identity mixed in, K ← (1 − t)·K + t·(mean diagonal)·I, which keeps the
-        ratio finite where the classes cannot be separated.
+        Share t of the identity in K ← (1 − t)·K + t·(mean diagonal)·I, which keeps the ratio finite for
+        inseparable classes.
 
     Returns
     -------
@@ -30,7 +30,7 @@ def radius_margin_ratio(K: ArrayLike, y: ArrayLike, identity: float = 0.0) -> fl
 
     Notes
     -----
-    Source: Polato's thesis, 8.4 and 9.3.2; ρ is the distance of the hulls, as in `margin`.
+    Source: Polato's thesis, 8.4 and 9.3.2; ρ is the distance between the hulls, as in `margin`.
 
     Examples
     --------

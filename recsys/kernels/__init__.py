@@ -1,4 +1,4 @@
-"""Kernels of binary vectors, Gram matrices of a catalog's items, and what they can express.
+"""Kernels of binary vectors, Gram matrices of items, and measures of expressiveness.
 
 "Polato's thesis" is, here and in the other packages, M. Polato, *Definition and learning of
 logic-based kernels for categorical data, and application to collaborative filtering* (PhD thesis,

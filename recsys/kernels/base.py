@@ -22,10 +22,10 @@ INTEGERS = 2.0**53  # below, float64 has all integers
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel of binary vectors. Calling it gives a Gram matrix.
+    """A kernel of binary vectors. A call returns a Gram matrix.
 
-    A subclass is a frozen dataclass whose fields are the parameters, with the method `of_counts`. What
-    its values need to stay in range it says by `logarithmic` and `log_unit`.
+    A subclass is a frozen dataclass with the method `of_counts`; its fields are the parameters.
+    `logarithmic` and `log_unit` keep values in range.
 
     Attributes
     ----------
@@ -34,9 +34,9 @@ class Kernel:
     whole : bool
         Whether raw values are integers: counts of formulas.
     tabulated : bool
-        Whether values are sums of entries of tables over 0…n, so that repeated counts cost nothing.
+        Whether values are sums of table entries over 0…n, so that repeated counts are cheap.
     saturates : bool
-        Whether normalized values may all be close to 1, so that float32 cannot tell them apart.
+        Whether all normalized values may be so close to 1 that float32 cannot distinguish them.
 
     Examples
     --------
@@ -60,23 +60,23 @@ class Kernel:
         Parameters
         ----------
         s, a, b : (pairs,) int64
-            Ones that the two vectors share, and ones of either.
+            Number of common ones, and of ones in each vector.
         n : int
         """
         raise NotImplementedError
 
     def log_unit(self, n: int) -> float:
-        """Return the logarithm of the number by which `of_counts` divides all values."""
+        """Return the logarithm of the divisor of all values."""
         return 0.0
 
     def check_width(self, n: int) -> None:
-        """Refuse parameters that do not fit vectors of dimension n."""
+        """Raise an InputError if the parameters do not fit dimension n."""
 
     def dimension(self, n: int) -> int | float:
         """Return the number of features over n variables, exactly.
 
-        Of Boolean kernels these are formulas, of polynomials monomials (on binary vectors some of them
-        are equal); inf for RBF and Tanimoto. Source: Polato's thesis, Table 6.1.
+        These are formulas for Boolean kernels and monomials for polynomials (some are equal on binary
+        vectors); inf for RBF and Tanimoto. Source: Polato's thesis, Table 6.1.
         """
         n = check_integer("n", n, 1)
         self.check_width(n)
@@ -217,14 +217,14 @@ def binary_rows(X: ArrayLike, name: str) -> sp.csr_matrix:
 
 
 def make_kernel(name: str, /, **params: Any) -> Kernel:
-    """Return the kernel called `name`.
+    """Return the kernel with this name.
 
     Parameters
     ----------
     name : str
         One of `list_kernels()`.
     **params
-        The kernel's parameters: `degree` for one-degree kernels.
+        Parameters of the kernel, such as `degree`.
     """
     kind = KERNELS.get(name)
     check_parameters(f"kernel {name!r}", params, [f.name for f in dataclasses.fields(kind)])
@@ -232,5 +232,5 @@ def make_kernel(name: str, /, **params: Any) -> Kernel:
 
 
 def list_kernels() -> list[str]:
-    """Return the names that `make_kernel` takes."""
+    """Return the names of all kernels."""
     return KERNELS.names()

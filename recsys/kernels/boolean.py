@@ -70,9 +70,8 @@ class MonotoneConjunctiveKernel(OneDegree):
 class MonotoneDisjunctiveKernel(OneDegree):
     """mD: how many disjunctions of `degree` variables hold in both vectors.
 
-    Computed as probabilities: with h(k) = 1 − C(n−k,d)/C(n,d), the share of disjunctions
-    that k ones satisfy, κ/C(n,d) = h(a) − (h(a+b−s) − h(b)), which no degree overflows. A
-    vector without ones is null.
+    Computed as probabilities: k ones satisfy a share h(k) = 1 − C(n−k,d)/C(n,d) of the disjunctions, and
+    κ/C(n,d) = h(a) − (h(a+b−s) − h(b)) does not overflow. A vector without ones is null.
     Source: Polato's thesis, (6.7).
 
     Parameters
@@ -107,8 +106,8 @@ class MonotoneDisjunctiveKernel(OneDegree):
     def centered(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
         """Return K(x,z) − K(x,r) − K(r,z) + 1 of the normalized kernel and the vector r of all ones.
 
-        It keeps the digits that K loses where its values tend to 1. Programs over a simplex, and
-        scores less a mean of scores, change by a constant at most.
+        It keeps the precision that K loses close to 1. Objectives over a simplex and scores change by a
+        constant only.
         """
         hit, missed = shares_hit(n, self.degree), shares_missed(n, self.degree)
         with np.errstate(divide="ignore"):
@@ -208,7 +207,7 @@ class ConjunctiveKernel(OneDegree):
 class DisjunctiveKernel(OneDegree):
     """D: how many disjunctions of `degree` literals hold in both vectors. No vector is null.
 
-    Source: Polato's thesis, (6.12); the line in 6.5.4 has its sign and index wrong.
+    Source: Polato's thesis, (6.12); 6.5.4 prints a wrong sign and index.
 
     Parameters
     ----------
@@ -284,8 +283,8 @@ def log_choices(size: float, d: int) -> float:
 def degree_path(name: str, X: ArrayLike, up_to: int) -> Iterator[tuple[int, NDArray[np.float64]]]:
     """Yield (degree, raw Gram matrix) of mc, md, c or d for the degrees 1…up_to.
 
-    Each takes one elementwise product from the one before; where a binomial leaves float64 on its way,
-    the kernel itself is called. Source: Polato's thesis, 6.5.
+    Each matrix is an elementwise product with the previous one; if a binomial exceeds float64, the
+    kernel is evaluated. Source: Polato's thesis, 6.5.
 
     Parameters
     ----------

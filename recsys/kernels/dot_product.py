@@ -16,7 +16,7 @@ from recsys.utils.validation import check_real
 @KERNELS.add("linear", "ml")
 @dataclass(frozen=True)
 class LinearKernel(Kernel):
-    """⟨x, z⟩: how many positive literals hold in both vectors. A vector without ones is null.
+    """⟨x, z⟩: the number of common ones. A vector without ones is null.
 
     Examples
     --------

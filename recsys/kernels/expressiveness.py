@@ -28,7 +28,7 @@ class Program(NamedTuple):
 
 
 def spectral_ratio(K: ArrayLike, standardized: bool = False) -> float:
-    """Return ‖K‖_T / ‖K‖_F, from 1 (constant matrix) to √n (identity); or scaled to 0…1.
+    """Return ‖K‖_T / ‖K‖_F, from 1 (constant matrix) to √n (identity).
 
     Source: Polato's thesis, 4.6.
 
@@ -37,7 +37,7 @@ def spectral_ratio(K: ArrayLike, standardized: bool = False) -> float:
     K : (n, n) float
         Positive semi-definite.
     standardized : bool
-        (C − 1) / (√n − 1), 0 for one row.
+        Whether to scale to 0…1: (C − 1) / (√n − 1), 0 for one row.
     """
     G = _square(K)
     norm = float(np.linalg.norm(G))
@@ -82,8 +82,8 @@ def radius(K: ArrayLike) -> float:
 def approximate_radius(K: ArrayLike) -> float:
     """Return the root of the mean squared distance from the vectors' mean: at most the radius.
 
-    R̃² = tr(K)/n − mean(K), of a normalized kernel 1 − mean(K): what equal weights give in the radius'
-    program, with no program to solve.
+    R̃² = tr(K)/n − mean(K), or 1 − mean(K) for a normalized kernel: the value of the radius program at
+    equal weights.
 
     Source: Polato's thesis, 4.6.
 
@@ -127,7 +127,7 @@ def signs(y: ArrayLike) -> NDArray[np.float64]:
 def more_general(K1: ArrayLike, K2: ArrayLike, tol: float = 1e-9) -> bool:
     """Return whether K1 is at least as general as K2: entrywise K̃1² ≥ K̃2² after normalization.
 
-    By Lemma 6.1 the spectral ratio of K1 is then at most that of K2.
+    By Lemma 6.1, the spectral ratio of K1 is then at most that of K2.
 
     Source: Polato's thesis, 6.7.
 
@@ -136,7 +136,7 @@ def more_general(K1: ArrayLike, K2: ArrayLike, tol: float = 1e-9) -> bool:
     K1, K2 : (n, n) float
         Gram matrices of the same vectors.
     tol : float
-        Rounding to forgive.
+        Tolerance for rounding.
     """
     A, B = normalized(K1), normalized(K2)
     if A.shape != B.shape:
@@ -163,14 +163,14 @@ def mc_decomposition(
     A function f of ⟨x,z⟩ on 0…m is Σ_s Δ^s f(0)·C(⟨x,z⟩, s), with forward differences Δ; the
     normalized mC-kernel of degree s divides by C(m, s).
 
-    Differences magnify the rounding of f by up to 2^s·C(m, s). So the nearest non-negative coefficients
-    are found by least squares, of each value relative to itself.
+    Differences magnify the rounding of f by up to 2^s·C(m, s), so non-negative least squares with
+    relative errors computes the coefficients.
 
     Parameters
     ----------
     kernel : Kernel, Expression, or a function of two matrices
-        A dot-product kernel on vectors with m ones each. Of dimension 2m, the least in which
-        they may have 0…m ones in common.
+        A dot-product kernel on vectors with m ones each, in dimension 2m, where they can have 0…m common
+        ones.
     m : int ≥ 1
 
     Returns
@@ -181,7 +181,7 @@ def mc_decomposition(
     Raises
     ------
     FitError
-        If no non-negative coefficients come that near: the kernel is no dot-product kernel (9.1).
+        If no non-negative coefficients are that close: the kernel is not a dot-product kernel (9.1).
 
     Notes
     -----

@@ -38,9 +38,9 @@ def item_gram(
     user_items : (users, items) array or sparse matrix
         An entry above 0 counts as 1, all others as 0.
     kernel : Kernel or str
-        A kernel, or the name of one with its defaults, of the items as vectors over users.
+        A kernel, or its name, on items as vectors over users.
     normalize : bool
-        Scale to unit diagonal; null items and those without users get 1 there and 0 elsewhere.
+        Whether to scale to unit diagonal; null items get 1 on the diagonal and 0 elsewhere.
 
     Examples
     --------

@@ -70,7 +70,7 @@ class JointStates(NamedTuple):
 
 @dataclass(frozen=True)
 class Expression(Kernel):
-    """A propositional formula's form. Calling it gives a Gram matrix, as for any kernel.
+    """The form of a propositional formula. A call returns a Gram matrix, as for any kernel.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class Expression(Kernel):
 
     @property
     def slots(self) -> int:
-        """Number of slots; the feature space has n to this power."""
+        """Number of slots k; the feature space has n^k features."""
         return sum(x.slots for x in self.operands) if self.operator else 1
 
     @property
@@ -158,7 +158,7 @@ STATES = ((0, 0), (0, 1), (1, 0), (1, 1))
 
 
 def parse(text: str) -> Expression:
-    """Return the expression of a text such as `(a & b) | ~c`, or refuse it by the position of a fault.
+    """Return the expression of a text such as `(a & b) | ~c`.
 
     Operators, from tight to loose: `~`; `&`, `nand`; `^`; `|`, `nor`; `->`, `<-`, `-/>`, `</-`;
     `<->`; also ¬ ∧ ↑ ⊕ ∨ ↓ → ← ↛ ↚ ↔, and the words not, and, xor, or.
@@ -231,10 +231,10 @@ class _Parser:
 def random_expression(decay: float, rng: np.random.Generator, depth: int = 0) -> Expression:
     """Draw an expression by Algorithm 8.1.
 
-    At depth t a slot is drawn with probability e^{decay·t} / (1 + e^{decay·t}): the larger, the shorter.
-    As printed this gives 0.9 binary operators on average at 0.7 (half of all draws are a single slot),
-    where the text says five. At depth 40 a slot is always drawn, which the printed algorithm does not
-    do: at small decays it need not end.
+    At depth t a slot is drawn with probability e^{decay·t} / (1 + e^{decay·t}), so a larger decay gives
+    shorter expressions. The printed algorithm gives 0.9 binary operators on average at decay 0.7, while
+    the text states five. At depth 40 a slot is always drawn, because the printed algorithm may not end
+    at small decays.
     """
     check_real("decay", decay, 0.0)
     if depth >= 40 or rng.random() < 1.0 / (1.0 + exp(-min(decay * depth, 700.0))):
