@@ -48,7 +48,7 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
 
 
 class Registry(Generic[T]):
-    """Named things of one kind, filled by a decorator where each thing is defined.
+    """Registry of named objects of one kind, filled by a decorator.
 
     Parameters
     ----------

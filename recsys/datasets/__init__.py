@@ -1,4 +1,4 @@
-"""The named datasets: interactions, categorical tables and graphs."""
+"""Named datasets: interactions, categorical tables and graphs."""
 
 from recsys.datasets.categorical import list_tables, load_table
 from recsys.datasets.fetch import list_datasets, load_dataset

@@ -41,8 +41,8 @@ def read_categorical(
 ) -> OneHot:
     """Read a file of categories and encode it.
 
-    The class is the last column when no `target` is given. `positive` is the value, or values, to be
-    learned; of two values the more frequent one by default.
+    `target` is the class column, by default the last one. `positive` is the value, or values, of the
+    positive class; by default the more frequent of two values.
     """
     table = read_table(path, header=True)
     if len(set(table.names)) < len(table.names):
@@ -148,7 +148,7 @@ TABLES: dict[str, Callable[[], OneHot]] = {
 
 
 def list_tables() -> list[str]:
-    """Return the names that `load_table` takes."""
+    """Return the names of all tables."""
     return sorted(TABLES)
 
 

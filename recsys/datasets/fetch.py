@@ -81,7 +81,7 @@ def dataset(
 
 
 def list_datasets() -> list[str]:
-    """Return the names that `load_dataset` takes."""
+    """Return the names of all datasets."""
     return DATASETS.names()
 
 

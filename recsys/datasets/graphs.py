@@ -76,7 +76,7 @@ class Graph(NamedTuple):
     def weighted(self, how: str | None = None) -> Graph:
         """Return the graph with its features "none", of "unit" length, or "tf-idf" of unit length.
 
-        What suits the graph by default.
+        By default the choice depends on the features.
         """
         how = self.weighting if how is None else how
         check_choice("weighting", how, WEIGHTINGS)
@@ -119,20 +119,18 @@ def read_graph(
     Parameters
     ----------
     pairs : path or Table
-        Of two columns of ids, a row a link. Repeated pairs are one link, and so are both directions
-        where there is one kind of objects; pairs of an object with itself are dropped.
+        Table with two columns of ids and one row per link. Repeated pairs are one link, and so are both
+        directions for objects of one kind; pairs of an object with itself are dropped.
     left, right : path or Table, optional
-        The objects of the first and the second column with their features (see `encode_objects`).
-        Without `right` both ends are objects of the left table; without `left` too, all objects of the
-        pairs, and nothing is known of them but their ids.
+        Objects of the first and second column with their features (see `encode_objects`). Without
+        `right`, both ends are objects of the left table; without both tables, objects have no features.
     left_id, right_id : str, optional
-        The id column of these tables: a usual name, or else the first column, by default.
+        Id columns of these tables; by default a column with a usual name, else the first column.
     left_col, right_col : str, optional
-        The columns of the pairs: usual names, or those that hold most of the objects' ids, when not
-        given.
+        Columns of the pairs; by default columns with usual names, else those with most of the ids.
     one_kind : bool, optional
-        Without tables of objects: whether both columns are of one kind. By default they are, unless they
-        are called user and item, if half the ids of the shorter one are in the other.
+        Whether both columns have objects of one kind, without tables of objects. By default they do if
+        half the ids of the shorter column are in the other, unless they are called user and item.
     """
     table = _table_of(pairs, "pairs")
     if len(table.names) < 2:
@@ -165,15 +163,14 @@ def read_graph(
 
 
 def graph_of(data: Interactions, ids: bool = False) -> Graph:
-    """Return the graph of users and the items they like, with the features there are of both.
+    """Return the graph of users and liked items with their features.
 
     Parameters
     ----------
     data : Interactions
         Every pair is a link.
     ids : bool
-        Whether each object's id is a feature, too: what it is like beyond what is told of it. Of a kind
-        without features it is the only one.
+        Whether ids are features; for a kind without features they are the only ones.
 
     Examples
     --------
@@ -191,12 +188,11 @@ def graph_of(data: Interactions, ids: bool = False) -> Graph:
 
 
 def encode_objects(table: pd.DataFrame) -> tuple[Features, tuple[str, ...]]:
-    """Return the features of a table of objects, a row each, and the columns that are left out.
+    """Return the features of a table of objects, one row each, and the names of omitted columns.
 
-    Numbers are kept where they lie between −1 and 1 or at least half of them are 0 (truth values,
-    counts, vectors); others are cut at quantiles, and named by what lies between these. Text gives one
-    feature a value, of which a cell may hold several between `|`. Left out are titles, and columns of
-    text whose values each occur once.
+    Numeric columns are kept if values are between −1 and 1 or at least half of them are 0; others are
+    binned at quantiles. Text gives one feature per value, with `|` between values of a cell. Titles and
+    text columns of unique values are left out.
 
     >>> import pandas as pd
     >>> table = pd.DataFrame({"title": ["A", "B"], "words": ["net|gene", "net"], "x": [0.5, 0]})

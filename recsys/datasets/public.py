@@ -161,9 +161,9 @@ def read_filmtrust(folder: Path) -> Interactions:
 def read_jester(folder: Path) -> Interactions:
     """Take positive ratings as interactions, then the users with 1 to 89 of them (thesis, 3.2.2).
 
-    The thesis speaks of users with more than 90 *ratings*; its Table 3.3 (24,430 users, density
-    42.24%) comes out only if they are counted after binarizing. Users are named by the line of the
-    file, jokes by the column; a user's rows are in the order of the columns, which is none in time.
+    The thesis states users with more than 90 *ratings*; its Table 3.3 (24,430 users, density 42.24%)
+    requires counts after binarization. User ids are line numbers, joke ids column numbers; the order of
+    a user's rows is not an order in time.
     """
     text = read_text(folder / "jester-data-1.csv.gz")
     rows = np.array([line.split(",") for line in text.split("\n") if line], dtype=np.float64)
@@ -190,7 +190,7 @@ def read_jester(folder: Path) -> Interactions:
     archive="hetrec2011-lastfm-2k.zip",
 )
 def read_lastfm(folder: Path) -> Interactions:
-    """Read who listened to whom, with counts as ratings where there are some."""
+    """Read users and artists, with counts as ratings if available."""
     return reading.read(folder / "user_artists.dat", user="userID", item="artistID", plain=True)
 
 

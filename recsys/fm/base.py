@@ -49,60 +49,63 @@ class FactorMachine(BaseEstimator):
         "squared"; for classes "logistic", "squared_hinge", "squared", or, over pairs of a row of each
         class, "bpr" (logistic) and "auc" (squared hinge), with the solvers "adagrad" and "psgd".
     penalty : "l2", "l1", "ti", "l21", "cs", "omega", "l1-power" or "l21-power"
-        Ω: nothing; ‖P‖₁; Σ_s K_A^m(|p_s|, 1); Σ_j ‖p_j‖; K_A^m over ‖p_j‖; Σ_{i<j} |⟨p_i, p_j⟩|; and
-        Σ_s ‖p_s‖₁^m / m! and (Σ_j ‖p_j‖)^m / m!. The all-subsets model has Π(1 + ·) in place of K_A^m.
+        Ω, in this order: 0; ‖P‖₁; Σ_s K_A^m(|p_s|, 1); Σ_j ‖p_j‖; K_A^m over ‖p_j‖; Σ_{i<j} |⟨p_i,
+        p_j⟩|; Σ_s ‖p_s‖₁^m / m!; (Σ_j ‖p_j‖)^m / m!. The all-subsets model has Π(1 + ·) instead of
+        K_A^m.
     solver : str
-        "cd", one parameter at a time; "block", a feature's whole row; "pairs", "cd" on rows of two parts
-        that repeat, such as users and items (see `split`); "adagrad" and "psgd", mini-batches;
-        "fista", "nmapgd", "lbfgs", "subgradient", whole gradients.
+        "cd" updates one parameter at a time, "block" the whole row of a feature. "pairs" is "cd" for
+        rows of two repeated parts, such as users and items (see `split`). "adagrad" and "psgd" use
+        mini-batches; "fista", "nmapgd", "lbfgs" and "subgradient" use full gradients.
     alpha, beta, gamma : float ≥ 0
-        Regularization strengths of linear weights, factors and the penalty, beside a mean over rows.
+        Regularization strengths of linear weights, factors and the penalty, relative to the mean loss.
     fit_linear, fit_intercept : bool
     max_iter : int ≥ 1
         Epochs.
     tol : float ≥ 0
-        Stop when an epoch lowers the objective by less than this share of it; 0 for just `max_iter`
+        Stop when an epoch lowers the objective by less than this share of it; 0 for exactly `max_iter`
         epochs.
     learning_rate : float > 0
         Of "adagrad" and "psgd".
     batch_size : int ≥ 1
         Of "adagrad" and "psgd".
     split : int ≥ 1, optional
-        Of "pairs": the first so many columns are the left part of a row.
+        Number of columns of the left part of a row, for "pairs".
     warm_start : bool
-        Continue from the last fit, if its numbers of features, orders and components are the same.
+        Whether to continue from the last fit, if it has the same numbers of features, orders and
+        components.
     init_scale : float > 0
         Standard deviation of the initial P.
     init_lambda : "ones" or "random_signs"
-        Weights λ of the components at the start. Under an even order no p_s makes a component negative.
+        Initial weights λ of the components. With an even order and λ = 1, components cannot be negative.
     fit_lambda : bool
-        Learn λ under ½β‖λ‖², by a step after each epoch, where orders share a P or of all subsets.
+        Whether to learn λ with the penalty ½β‖λ‖², by a step after each epoch; for orders that share P,
+        and for all subsets.
     num_threads : int ≥ 0
         0 for all. The result does not depend on the number.
     random_state : int, RandomState or None
     callback : callable, optional
-        Called as callback(epoch, objective); a true result ends the fit.
+        Called as callback(epoch, objective); a true return value ends the fit.
 
     Attributes
     ----------
     w_ : (features + ones,) float64
-        Linear weights; the columns of ones that `fit_lower="augment"` appends stand last.
+        Linear weights; columns of ones of `fit_lower="augment"` are last.
     intercept_ : float
     P_ : list of (factors, features + ones, n_components) float64
-        One array an order, of shape (1, …) except for polynomial networks.
+        One array per order, of shape (1, …) except for polynomial networks.
     theta_ : (terms, orders) float64
-        Weights of the orders of a shared P; 1 elsewhere.
+        Weights of the orders of a shared P, else 1.
     component_weights_ : (terms, n_components) float64
-        λ of each term's components.
+        λ of the components of each term.
     history_ : list of dict
-        "objective", "violation" (sum of absolute changes) and "seconds" of each epoch, first at the
-        start.
+        "objective", "violation" (sum of absolute changes) and "seconds" at the start and after each
+        epoch.
     n_iter_ : int
 
     Notes
     -----
-    Columns that no row of the fit has get zeros. The descents visit rare columns first. A row of
-    `sample_weight` 2 counts as one given twice.
+    Parameters of columns without entries are 0. Coordinate descent visits rare columns first. A row with
+    `sample_weight` 2 counts as two equal rows.
     """
 
     n_components: int = 8
@@ -331,7 +334,7 @@ class FactorMachine(BaseEstimator):
         y : (rows,)
             Numbers, or two classes.
         sample_weight : (rows,) float ≥ 0, optional
-            Of the rows in the mean loss. Only their ratios matter.
+            Weights of rows in the mean loss. Only their ratios matter.
         """
         self._check_parameters()
         numbers = isinstance(self, RegressorMixin)

@@ -42,35 +42,35 @@ class BayesianFactorizationMachine(BaseEstimator):
     Parameters
     ----------
     degree : int ≥ 2
-        Highest order; each order from 2 on has a matrix of its own.
+        Highest order; each order from 2 on has its own matrix.
     n_components : int ≥ 1
         Rank k.
     n_draws : int ≥ 1
-        Sweeps over all parameters.
+        Number of sweeps over all parameters.
     burn_in : int ≥ 0, below n_draws
-        The first so many draws are forgotten.
+        Number of first draws to discard.
     split : int ≥ 1, optional
-        The first so many columns and the others are two parts of a row that repeat, such as users and
-        items. The parameters of a part share a prior, of each order and component.
+        Number of columns of the left part, for rows of two repeated parts such as users and items. The
+        parameters of a part share a prior per order and component.
     fit_linear, fit_intercept : bool
     init_scale : float > 0
         Standard deviation of the first P.
     num_threads : int ≥ 0
-        0 is all; the draws do not depend on it.
+        0 for all; the draws do not depend on it.
     random_state : int, RandomState or None
     callback : callable, optional
-        Called as callback(draw, error on the training rows); what is true ends the chain, if a draw is
-        kept already.
+        Called as callback(draw, error on the training rows); a true return value ends the chain after
+        the burn-in.
 
     Attributes
     ----------
     draws_ : (draws kept, parameters) float64
         Bias, w, then P of each order from 2 on, (features, components).
     precisions_ : (draws kept,) float64
-        Of the noise, 1 over its variance; 1 for classes.
+        Precision of the noise; 1 for classes.
     history_ : list of dict
-        Of every draw alone: "error" on the training rows (root mean squared; of classes the mean
-        negative log-likelihood) and "precision".
+        For each draw the "error" on the training rows (root mean squared error, or mean negative
+        log-likelihood for classes) and the "precision".
     w_ : (features,) float64
     intercept_ : float
         Means over the draws.
@@ -78,11 +78,11 @@ class BayesianFactorizationMachine(BaseEstimator):
     Notes
     -----
     Source: Freudenthaler, Schmidt-Thieme, Rendle, Bayesian Factorization Machines (2011); Rendle,
-    Scaling Factorization Machines to Relational Data (2013). Priors are libFM's, by part and
-    of a y that is standardized: normal with a mean and a precision for each part and component, these
-    from N(0, 1/λ) and Γ(½, ½), the noise from Γ(½, ½). Features should vary by about 1, as those of one
-    of several do: scale others. The regressor's `sample_weight` multiplies the precision of a row's
-    noise. The classifier takes none: it draws one latent number for each row, which no weight repeats.
+    Scaling Factorization Machines to Relational Data (2013). Priors follow libFM for a standardized y:
+    parameters are normal with a mean from N(0, 1/λ) and a precision from Γ(½, ½) for each part and
+    component; the precision of the noise is from Γ(½, ½). Scale features to a variance of about 1. The
+    `sample_weight` of the regressor multiplies the precision of a row's noise; the classifier does not
+    support it.
     """
 
     degree: int = 2
@@ -224,9 +224,8 @@ class BayesianFactorizationMachineRegressor(RegressorMixin, BayesianFactorizatio
         X : (rows, features) array or sparse matrix
         y : (rows,) float
         sample_weight : (rows,) float, optional
-            By which the precision of a row's noise is multiplied, of at least 0 and not all 0: 2 is as
-            the row twice, 0 leaves it out. Their sum is the number of observations, so that weights
-            divided by their sum would be those of one.
+            Non-negative factors of the precision of a row's noise: 2 counts a row twice, 0 ignores it.
+            The sum of the weights is the number of observations.
         """
         self._check_parameters()
         X, y = checked_rows(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True)
@@ -255,13 +254,13 @@ class BayesianFactorizationMachineRegressor(RegressorMixin, BayesianFactorizatio
         self.intercept_, self.w_ = self.intercept_ * scale + centre, self.w_ * scale
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
-        """Return the mean over draws, (rows,), and if asked for the deviation of what will be seen.
+        """Return the mean over draws, (rows,), and optionally the predictive standard deviation.
 
         Parameters
         ----------
         X : (rows, features) array or sparse matrix
         return_std : bool
-            Of the draws' predictions and the noise together.
+            Whether to return the standard deviation of predictions and noise.
 
         Returns
         -------
@@ -273,9 +272,9 @@ class BayesianFactorizationMachineRegressor(RegressorMixin, BayesianFactorizatio
         return found.mean(axis=0), np.sqrt(found.var(axis=0) + np.mean(1.0 / self.precisions_))
 
     def predict_interval(self, X: ArrayLike, level: float = 0.9) -> NDArray[np.float64]:
-        """Return the interval that a row's value lies in with a probability of `level`.
+        """Return the predictive interval of each row with probability `level`.
 
-        Its ends cut off equal shares of the mixture, over the draws, of normal distributions.
+        Both tails of the mixture of normal distributions over the draws have equal probability.
 
         Parameters
         ----------

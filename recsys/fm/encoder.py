@@ -31,13 +31,12 @@ class PairEncoder:
     Parameters
     ----------
     users, items : DataFrame, optional
-        Features, one row a user (item) in index order. A column of numbers of more than `buckets`
-        values is cut at its quantiles; a column with `|` in its cells gives one feature a value;
-        others give one feature a value. Missing cells give none.
+        Features, one row per user (item) in index order. Numeric columns with more than `buckets` values
+        are binned at quantiles; other columns give one feature per value, with `|` between values of a
+        cell. Missing cells give no feature.
     buckets : int
     unknown : "ignore" or "error"
-        What `transform` does with a user or item beyond those of fit: leave the identity and
-        the features out, or raise.
+        Treatment of new users and items in `transform`: no features, or an error.
 
     Attributes
     ----------
@@ -66,7 +65,7 @@ class PairEncoder:
         self.users, self.items, self.buckets, self.unknown = users, items, buckets, unknown
 
     def fit(self, n_users: int, n_items: int) -> PairEncoder:
-        """Lay out the columns."""
+        """Determine the columns."""
         check_integer("n_users", n_users, 0)
         check_integer("n_items", n_items, 0)
         check_choice("unknown", self.unknown, ("ignore", "error"))
@@ -93,7 +92,7 @@ class PairEncoder:
         return self
 
     def transform(self, users: ArrayLike, items: ArrayLike) -> sp.csr_matrix:
-        """Return one row a pair, float64 CSR."""
+        """Return one row per pair, float64 CSR."""
         both: list[NDArray[np.int64]] = []
         for what, given, size in (("users", users, self.sizes_[0]), ("items", items, self.sizes_[1])):
             ids = check_ids(what, given, size if self.unknown == "error" else None)

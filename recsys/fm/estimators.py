@@ -46,10 +46,10 @@ class _FactorizationMachine(Interpretation):
     degree : int ≥ 2
         Highest order.
     fit_lower : "explicit", "augment", "simplex", "inhomogeneous" or None
-        Lower orders with matrices of their own; shared through columns of ones; all orders from one
-        matrix, weighted by a θ learned on the simplex, or given; or left out. The weights of the
-        columns of ones are shrunk by β like the rest of P: left free they would grow without end while
-        what they multiply shrinks to nothing, and the objective would have no minimum.
+        "explicit": lower orders have their own matrices. "augment": columns of ones add lower orders
+        with shared factors. "simplex" and "inhomogeneous": all orders share a matrix, with weights θ
+        that are learned on the simplex or fixed. None: no lower orders. β also regularizes the weights
+        of columns of ones; otherwise the objective would have no minimum.
     theta : sequence of `degree` floats, optional
         θ_t of A^t(p, x), t = 1…degree, under "inhomogeneous"; 1 each by default.
     """
@@ -139,7 +139,7 @@ class _FactorizationMachine(Interpretation):
 class FactorizationMachineRegressor(_FactorizationMachine, Regressor):
     """A factorization machine of any order for regression.
 
-    ŷ = b + ⟨w, x⟩ + Σ_m Σ_s A^m(p_s, x), with a matrix of its own for each order ("explicit").
+    ŷ = b + ⟨w, x⟩ + Σ_m Σ_s A^m(p_s, x), with one matrix per order ("explicit").
 
     Other parameters: as in `_FactorizationMachine` and `FactorMachine`.
 
@@ -238,11 +238,11 @@ class _Network:
     degree : int ≥ 2
         The power m.
     lifted : bool
-        Whether each of the m factors has a table of its own; else all have one, `P_[0][0]`. The lifted
-        form is linear in each entry, and holds the other.
+        Whether each of the m factors has its own matrix; otherwise all share `P_[0][0]`. The lifted form
+        is linear in each entry and includes the other form.
     fit_lower : "augment" or None
-        Lower orders through a column of ones: of powers (γ_s + ⟨p_s, x⟩)^m, where γ is the last row of
-        `P_[0][0]`, shrunk by β like the rest of P. Without, only products of m features are there.
+        "augment" adds lower orders by a column of ones: (γ_s + ⟨p_s, x⟩)^m, where γ is the last row of
+        `P_[0][0]`. None allows only products of m features.
     """
 
     degree: int = 2

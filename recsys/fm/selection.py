@@ -1,4 +1,4 @@
-"""Which interactions a factorization machine uses: the strongest ones, a path, a number of them."""
+"""Interactions of a factorization machine: the strongest ones, a regularization path, sparsity."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class PathPoint(NamedTuple):
     loss : float
         Log loss or mean squared error on the held-out rows.
     n_features, n_interactions : int
-        Features in some interaction, and interactions with a weight.
+        Number of features with an interaction, and of interactions with nonzero weight.
     """
 
     gamma: float
@@ -62,10 +62,10 @@ def interactions(
     names : sequence of str, optional
         Of the features, instead of numbers.
     order : 2 or 3
-        Products of three are looked for among the 50 features with the largest factors.
+        Products of three are among the 50 features with the largest factors.
     X : (rows, features) matrix, optional
-        Only products that at least `min_rows` of its rows have are compared. Without it a product that
-        no row has, such as two values of one column, may be among the first.
+        Rows for `min_rows`. Without X, impossible products, such as two values of one column, may be
+        listed.
 
     Examples
     --------
@@ -120,18 +120,17 @@ def regularization_path(
     validation_fraction: float = 0.2,
     random_state: int = 0,
 ) -> list[PathPoint]:
-    """Fit a sparse factorization machine at ascending strengths, each from the one before.
+    """Fit a sparse factorization machine at increasing strengths, each from the previous solution.
 
-    The path rises: at P = 0 the gradient of a product is 0, so a descent from the strong end would
-    never leave it.
+    At P = 0 the gradient of a product is 0, so a path of decreasing strengths would stay there.
 
     Parameters
     ----------
     model : factorization machine with a sparse penalty
-        Its other parameters are kept; `penalty="l2"` leaves no interaction out.
+        Model with its other parameters; `penalty="l2"` is not sparse.
     gammas : sequence of float > 0
     validation_fraction : float in (0, 1)
-        Share of the rows that is held out for `loss`.
+        Share of held-out rows for `loss`.
 
     Examples
     --------
@@ -195,13 +194,13 @@ class Interpretation:
 
     @property
     def n_used_features_(self) -> int:
-        """Features with a non-zero row in some P."""
+        """Number of features with a nonzero row in some P."""
         check_is_fitted(self)
         return int(np.any([(P != 0).any(axis=(0, 2)) for P in self.P_], axis=0).sum())
 
     @property
     def n_used_interactions_(self) -> int:
-        """Pairs of features with a weight other than 0."""
+        """Number of pairs of features with nonzero weight."""
         P, weights = self._table_of(2)
         P = P[(P != 0).any(axis=1)]
         count = 0
@@ -225,14 +224,14 @@ class Interpretation:
         high: float | None = None,
         max_steps: int = 30,
     ) -> Any:
-        """Refit with the `gamma` that leaves n interactions, found by bisection; returns self.
+        """Fit again with the `gamma` that leaves n interactions, by bisection; returns self.
 
         Parameters
         ----------
         X, y : as in fit
         n_interactions : int ≥ 1
         low, high : int, optional
-            The counts that will do; by default 1% below to 3.5% above (Atarashi et al. 2021, 8.3).
+            Accepted range; by default 1% below to 3.5% above (Atarashi et al. 2021, 8.3).
         max_steps : int ≥ 1
             Fits.
         """

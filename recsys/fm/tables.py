@@ -27,7 +27,7 @@ class Rows(NamedTuple):
     X : (rows, features) float64 CSR
     y : (rows,) array
     names : tuple of str
-        Of the features: column=value.
+        Names of the features: column=value.
     """
 
     X: sp.csr_matrix
@@ -45,17 +45,17 @@ def table_rows(
 ) -> Rows:
     """Return the rows of a table: one column is the target, the others are features.
 
-    Text has one feature a value, `|` separates several in a cell; a column of numbers is cut at its
-    quantiles. Text columns with more than 20 values, most of them different, are left out.
+    Text gives one feature per value, with `|` between values of a cell; numeric columns are binned at
+    quantiles. Text columns with more than 20 mostly distinct values are left out.
 
     Parameters
     ----------
     target : str, optional
-        Column; the last by default. Rows without a value are left out.
+        Target column; the last one by default. Rows without a target are left out.
     buckets : int
-        Ranges of a column of numbers.
+        Number of bins of a numeric column.
     rows : int
-        Of more rows so many are drawn.
+        Largest number of rows; a random sample of larger tables.
 
     Examples
     --------
@@ -104,9 +104,9 @@ def liked_pairs(
     Parameters
     ----------
     ids : bool
-        Whether the user and the item themselves are features, too.
+        Whether user and item ids are features.
     ratio : int
-        Pairs of the same users, drawn from what they did not like, for each liked one.
+        Number of sampled negative pairs of the same user per liked pair.
     buckets, rows, seed
         As in `table_rows`.
 

@@ -47,11 +47,11 @@ class Parts(NamedTuple):
     Attributes
     ----------
     base, left, right : float
-        A constant, and what the features of each end add by themselves.
+        Constant, and contributions of the features of each end alone.
     rows, columns : (m,), (n,) int64
-        Features of the left and of the right object.
+        Indices of the features of the left and right object.
     pairs : (m, n) float64
-        What each pair of these adds.
+        Contribution of each pair of features.
     """
 
     base: float
@@ -66,16 +66,16 @@ class Parts(NamedTuple):
 class LinkPredictor(BaseEstimator):
     """Base of the link predictors.
 
-    `fit(A, B, pairs, y)` takes the features of the objects of each kind, (objects, features) dense or
-    CSR, index pairs (pairs, 2) into their rows, and two classes. B = None means that both ends are rows
-    of A: the predictor is then symmetric, if it can be.
+    `fit(A, B, pairs, y)` takes features of the objects of each kind, (objects, features) dense or CSR,
+    pairs of row indices, (pairs, 2), and two classes. With B = None both ends are rows of A, and the
+    predictor is symmetric if it supports that.
 
     Attributes
     ----------
     classes_ : (2,)
-        The second is the link.
+        The classes; the second one is the link.
     n_features_ : (int, int)
-        Features of A and of B.
+        Numbers of features of A and B.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class LinkPredictor(BaseEstimator):
         return hasattr(self, "n_features_")
 
     def fit(self, A: Any, B: Any, pairs: ArrayLike, y: ArrayLike) -> Self:
-        """Fit on (pairs,) labels of two classes; the second one in order is the link."""
+        """Fit on (pairs,) labels of two classes; the larger label is the link."""
         self.check_parameters()
         A, B, left, right = _checked(A, B, pairs)
         labels = as_labels("y", y)
@@ -106,7 +106,7 @@ class LinkPredictor(BaseEstimator):
         return self
 
     def decision_function(self, A: Any, B: Any, pairs: ArrayLike) -> Array:
-        """Return scores, (pairs,): above 0 for a link. Objects may be others than those of fit."""
+        """Return scores, (pairs,): above 0 for a link. The objects may differ from those of the fit."""
         return self._score(*self._known(A, B, pairs))
 
     def predict(self, A: Any, B: Any, pairs: ArrayLike) -> NDArray[Any]:
@@ -127,12 +127,12 @@ class LinkPredictor(BaseEstimator):
         return float(accuracy_score(labels, predicted))
 
     def parts(self, A: Any, B: Any, left: int, right: int) -> Parts | None:
-        """Return the decomposition of the score of a row of A and one of B; None if it is no sum."""
+        """Return the decomposition of the score of a row of A and a row of B; None if there is none."""
         A, B = self._known(A, B, [[left, right]])[:2]
         return self._parts(A[[left]], B[[right]])
 
     def save(self, path: model_file.Target) -> None:
-        """Write the fitted predictor, without `history_`, to a path or a file open for writing bytes."""
+        """Write the fitted predictor, without `history_`, to a path or an open binary file."""
         self._check_fitted()
         name = next((name for name in LINKS if LINKS.get(name) is type(self)), None)
         if name is None:
@@ -155,12 +155,12 @@ class LinkPredictor(BaseEstimator):
 
     @classmethod
     def load(cls, path: model_file.Target) -> Self:
-        """Read a predictor that `save` wrote, from a path or a file open for reading bytes."""
+        """Read a predictor from a path or an open binary file."""
         model: Self = _read(path, cls)
         return model
 
     def check_parameters(self) -> None:
-        """Refuse parameters that are out of range, as `fit` does first."""
+        """Raise an InputError for parameters out of range."""
         raise NotImplementedError
 
     def _fit(self, task: Task) -> None:
@@ -204,7 +204,7 @@ LINKS: Registry[type[LinkPredictor]] = Registry("link predictor", "recsys.links"
 
 
 def make_link_predictor(name: str, /, **params: Any) -> LinkPredictor:
-    """Return the link predictor of a name, one of `LINKS.names()`, not fitted.
+    """Return an unfitted link predictor by name, one of `LINKS.names()`.
 
     Examples
     --------
@@ -223,7 +223,7 @@ def make_link_predictor(name: str, /, **params: Any) -> LinkPredictor:
 
 
 def load_link_predictor(path: model_file.Target) -> LinkPredictor:
-    """Read a link predictor of any kind that `save` wrote, from a path or a file open for reading bytes.
+    """Read a link predictor of any kind from a path or an open binary file.
 
     Examples
     --------

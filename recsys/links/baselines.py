@@ -50,7 +50,7 @@ class _Paths(LinkPredictor):
 @LINKS.add("common-neighbors")
 @dataclass(eq=False, repr=False)
 class CommonNeighbors(_Paths):
-    """Number of common neighbors; between two kinds, of paths of length three."""
+    """Number of common neighbors; for two kinds, number of paths of length three."""
 
     def _paths(self, objects: Index) -> Array:
         paths = self.links_[objects] @ self.links_
@@ -60,7 +60,7 @@ class CommonNeighbors(_Paths):
 @LINKS.add("resource-allocation")
 @dataclass(eq=False, repr=False)
 class ResourceAllocation(_Paths):
-    """Common neighbors weighted by 1/degree; between two kinds L3, paths weighted by 1/√(degrees).
+    """Common neighbors with weights 1/degree; for two kinds L3, paths with weights 1/√(degrees).
 
     Sources: Zhou, Lü and Zhang 2009; Kovács et al. 2019 (L3).
     """

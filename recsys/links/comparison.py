@@ -33,7 +33,7 @@ __all__ = [
 
 
 class LinkMetrics(NamedTuple):
-    """AUC, and at the threshold 0 accuracy, precision and recall (NaN where nothing is predicted)."""
+    """AUC, and accuracy, precision and recall at the threshold 0 (NaN without predicted links)."""
 
     auc: float
     accuracy: float
@@ -57,22 +57,22 @@ class LinkComparison(NamedTuple):
 
     @property
     def best(self) -> LinkResult:
-        """The result of the best AUC, the first of several."""
+        """The first result with the best AUC."""
         return max(self.results, key=lambda result: result.metrics.auc)
 
 
 class StrongestLinks(NamedTuple):
-    """The best scored objects that one object is not linked to.
+    """The objects with the highest scores among those without a link to one object.
 
     Attributes
     ----------
     objects : (n,) int64
-        Of the other end, best first.
+        Objects of the other end, best first.
     scores : (n,) float64
     candidates : int
-        Objects that it might be linked to.
+        Number of candidates.
     known : (links,) int64
-        Those that it is linked to.
+        Objects with a link to it.
     """
 
     objects: NDArray[np.int64]
@@ -117,7 +117,7 @@ def auc_error(labels: NDArray[np.int8], scores: NDArray[np.float64]) -> float:
 def split_graph(
     graph: Graph, *, cold: bool = False, test_size: float = 0.3, ratio: float = 1.0, seed: int = 0
 ) -> LinkSplit:
-    """Return training and test pairs: links held out, or all pairs of objects held out.
+    """Return training and test pairs, split over links or over objects.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def split_graph(
         Split over objects.
     test_size : float in (0, 1)
     ratio : float
-        Training pairs without a link for each link; of the test pairs, too, where `cold`.
+        Negative pairs per link in training, and in the test if `cold`.
     seed : int
     """
     if check_flag("cold", cold) and graph.by_id:
@@ -154,14 +154,14 @@ def compare_links(
     ratio: float = 1.0,
     seed: int = 0,
 ) -> LinkComparison:
-    """Fit predictors on the same training pairs, and measure them on the same held-out ones.
+    """Fit predictors on the same training pairs and measure them on the same held-out pairs.
 
     Parameters
     ----------
     graph : Graph
-        Its features are taken as they are: see `Graph.weighted`.
+        Graph with its features; `Graph.weighted` scales them.
     models : str or list of str
-        As `name:key=value,…`; one that is named twice counts once.
+        Predictors as `name:key=value,…`; duplicates count once.
     cold, test_size, ratio, seed
         As in `split_graph`.
 
@@ -191,7 +191,7 @@ def compare_links(
 
 
 def fit_on_all_links(graph: Graph, model: str, *, ratio: float = 1.0, seed: int = 0) -> LinkPredictor:
-    """Return a predictor fitted on every link, and as many pairs without one as `ratio` says.
+    """Return a predictor fitted on all links, with `ratio` negative pairs per link.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def fit_on_all_links(graph: Graph, model: str, *, ratio: float = 1.0, seed: int 
 def strongest_links(
     model: LinkPredictor, graph: Graph, index: int, side: str = "left", N: int = 10
 ) -> StrongestLinks:
-    """Return the best scored of the objects that one is not linked to.
+    """Return the objects with the highest scores among those without a link to one object.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ def strongest_links(
     index : int
         Of the object.
     side : "left" or "right"
-        Its kind; one and the same where there is one kind.
+        Kind of the object; ignored for graphs of one kind.
     N : int ≥ 1
     """
     check_choice("side", side, ("left", "right"))

@@ -309,7 +309,7 @@ class PairDNN(_Interactions):
 class HONFM(_Interactions):
     """A network on the layer z_s = Σ_t A^t(p_s, a⊕b), t = 2…degree: the higher-order neural FM.
 
-    Each end has factors of its own, so that a pair of one kind and its reverse differ.
+    Each end has separate factors, so a pair and its reverse have different scores.
 
     Other parameters: as in `_Interactions`.
 
@@ -342,9 +342,9 @@ class HONFM(_Interactions):
 @LINKS.add("concat-dnn")
 @dataclass(eq=False, repr=False)
 class ConcatDNN(_Network):
-    """A network on the concatenated features of both ends, with no interactions given.
+    """A network on the concatenated features of both ends, without interactions.
 
-    A pair of one kind and its reverse differ.
+    A pair and its reverse have different scores.
 
     Parameters
     ----------

@@ -36,25 +36,24 @@ REFRESH = 10  # epochs after which predictions are computed afresh
 
 @dataclass(eq=False, repr=False)
 class _Factorized(LinkPredictor):
-    """Multi-linear terms over pairs.
+    """Base of the predictors with multilinear terms over pairs.
 
     Parameters
     ----------
     n_components : int ≥ 1
         Rank k of each term.
     loss : "logistic", "squared_hinge" or "squared"
-        Of scores against labels of −1 and 1.
+        Loss of scores against labels of −1 and 1.
     beta : float ≥ 0, optional
-        Of β/2·(‖U‖² + ‖V‖²), times |λ_s| where there is a λ (3.19), beside the mean loss. By default
-        1/(2 pairs): half a unit ridge beside the summed loss.
+        Strength of β/2·(‖U‖² + ‖V‖²) relative to the mean loss, times |λ_s| if λ is learned (3.19). By
+        default 1/(2 pairs).
     fit_intercept : bool
     max_iter : int ≥ 1
     tol : float ≥ 0
         Stop when an epoch lowers the objective by less than this share of it.
     init_scale : float > 0
     num_threads : int ≥ 0
-        0 is all; passes too small to be worth a second thread have one, and the result does not depend
-        on it.
+        0 for all; the result does not depend on it.
     random_state : int, RandomState or None
 
     Attributes
@@ -63,7 +62,7 @@ class _Factorized(LinkPredictor):
         `left` and `right` of shape (features, k), `weights` (λ) of shape (k,).
     intercept_ : float
     history_ : list of dict
-        "objective" and "seconds", first at the start.
+        "objective" and "seconds" at the start and after each epoch.
     """
 
     n_components: int = 30
@@ -290,7 +289,8 @@ class PairNet(_Factorized):
     symmetric : bool, optional
         Predict the mean of both directions; by default where both ends are of one kind.
     similarity : bool
-        Add ρ⟨a, b⟩ + Σ_j r_j a_j b_j, for ends with the same features: what a low-rank UVᵀ cannot say.
+        Whether to add ρ⟨a, b⟩ + Σ_j r_j a_j b_j for ends with the same features, which a low-rank UVᵀ
+        cannot represent.
 
     Other parameters: as in `_Factorized`.
 
@@ -377,7 +377,7 @@ class FactorizedBilinear(_Factorized):
 class LowRankBilinear(FactorizedBilinear):
     """The factorized bilinear model as a classifier under the squared loss, of labels −1 and 1.
 
-    Never symmetrised, not even where both ends are of one kind.
+    Never symmetric, even for objects of one kind.
 
     Other parameters: as in `_Factorized`.
 
@@ -412,17 +412,18 @@ class PairFactorizationMachine(_Factorized):
     degree : int ≥ 2
     fit_linear : bool
     fit_lower : "explicit", "augment", "simplex", "inhomogeneous" or None
-        Lower orders with tables of their own; shared with the highest through degree − 1 columns of ones
-        at the left end (the linear one too); all orders from one table, the first too, weighted by a θ
-        learned on the simplex, or given; or left out. Under `symmetric` both ends have the columns.
+        "explicit": lower orders have their own factors. "augment": degree − 1 columns of ones at the
+        left end (at both ends if `symmetric`) add lower orders with shared factors. "simplex" and
+        "inhomogeneous": all orders share factors, with weights θ that are learned on the simplex or
+        fixed. None: no lower orders.
     symmetric : bool, optional
-        Predict the mean of both directions; by default where both ends are of one kind. The source has
-        False.
+        Whether to predict the mean of both directions; by default for objects of one kind. The source
+        has False.
     theta : sequence of `degree` floats, optional
         θ_t of A^t, t = 1…degree, under "inhomogeneous"; 1 each by default.
     penalty : "l2", "l1" or "ti"
-        Of the tables of orders 2 to `degree`, both ends together: none beyond the squared norms, the ℓ1
-        norm, or TI, which bounds the ℓ1 norm of the interactions.
+        Penalty of the factors of orders 2 to `degree`: none beside the squared norms, the ℓ1 norm, or
+        TI, which bounds the ℓ1 norm of the interactions.
     gamma : float ≥ 0
         Regularization strength.
 

@@ -20,21 +20,20 @@ class LinkReasons(NamedTuple):
     Attributes
     ----------
     kind : "exact" or "changes"
-        The score is base + left + right + the listed pairs + others; or the model is no such sum, and
-        the changes say how much the score falls without a feature.
+        "exact": the score is base + left + right + listed pairs + others. "changes": the decrease of the
+        score without each feature.
     score : float
         Above 0 for a link.
     base, left, right : float
-        A constant, and what each end's features add by themselves.
+        Constant, and contributions of the features of each end alone.
     pairs : tuple of (int, int, float)
-        Features of the left and of the right end, and what both together add: the largest first,
-        whatever the sign.
+        Features of the left and right end, and the contribution of the pair; largest magnitude first.
     others : float
-        What the pairs add that are not listed.
+        Sum of the contributions of unlisted pairs.
     unlisted : int
-        Number of these.
+        Number of unlisted pairs.
     changes : tuple of (int, int, float)
-        End (0 left, 1 right), feature, and by how much the score falls without it.
+        End (0 left, 1 right), feature, and decrease of the score without it.
     """
 
     kind: str
@@ -51,11 +50,11 @@ class LinkReasons(NamedTuple):
 def link_reasons(
     model: LinkPredictor, A: Any, B: Any, left: int, right: int, N: int = 10
 ) -> LinkReasons:
-    """Return the features of two objects that make their score.
+    """Return the contributions of the features of two objects to their score.
 
     The score of a bilinear model, a PairNet, a factorization machine or a PairSVM is a sum over pairs of
-    features; a product of more than two of them is shared equally by its pairs across the ends. Networks
-    are no such sum: each feature is left out in turn.
+    features; a product of more features is divided equally among its pairs across the ends. For
+    networks, each feature is removed in turn.
 
     Parameters
     ----------
@@ -65,7 +64,7 @@ def link_reasons(
     left, right : int
         Rows of A and of B.
     N : int ≥ 1
-        How many are listed.
+        Largest number of pairs or features to list.
 
     Examples
     --------

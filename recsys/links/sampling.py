@@ -23,7 +23,7 @@ MOST_PAIRS = 2**62  # a pair's number, and twice it, are int64
 
 
 class LinkSplit(NamedTuple):
-    """Pairs and labels (1 a link, 0 none) to train and to test on.
+    """Training and test pairs with labels (1 for a link, 0 for none).
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ def sample_negatives(
     count : int
     seed : int
     avoid : (pairs, 2) int, optional
-        More pairs that must not be drawn.
+        Further pairs to exclude.
     """
     links, n_left, n_right = _checked("positives", positives, n_left, n_right)
     check_integer("count", count, 0)
@@ -134,9 +134,9 @@ def split_pairs(
     test_ratio: float | None = 1.0,
     seed: int = 0,
 ) -> LinkSplit:
-    """Split links at random, and draw negatives for each part.
+    """Split links at random and sample negatives for each part.
 
-    Repeated links count once, and so do (i, j) and (j, i) of one kind.
+    Repeated links count once, and so do (i, j) and (j, i) for one kind.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def split_pairs(
         Objects of each kind; n_right = None for pairs of one kind.
     test_size : float in (0, 1)
     ratio, test_ratio : float
-        Negatives for each link, above 0; test_ratio = None tests on every other pair without a link.
+        Negatives per link, above 0; test_ratio = None tests on all remaining pairs without a link.
     seed : int
     """
     check_real("test_size", test_size, 0.0, 1.0, open_low=True)
@@ -180,8 +180,8 @@ def split_objects(
 ) -> LinkSplit:
     """Split over objects (cold start): tested pairs join two objects that no training pair contains.
 
-    Parameters are those of `split_pairs`; objects of each kind are held out. Links between a held-out
-    and another object are left out of both parts.
+    Parameters as in `split_pairs`. Objects of each kind are held out; links between a held-out and
+    another object are in neither part.
     """
     check_real("test_size", test_size, 0.0, 1.0, open_low=True)
     check_real("ratio", ratio, 0.0, open_low=True)

@@ -31,17 +31,17 @@ class PairSVM(LinkPredictor):
     """A squared-hinge SVM with the pairwise kernel ⟨a, a'⟩⟨b, b'⟩ (3.2).
 
     Pairs of one kind get the symmetrized kernel ½(⟨a, a'⟩⟨b, b'⟩ + ⟨a, b'⟩⟨b, a'⟩). Products with the
-    kernel of the pairs come from the two Gram matrices of the objects in O(pairs · objects); these must
-    fit in memory.
+    kernel of the pairs use the two Gram matrices of the objects in O(pairs · objects); these must fit in
+    memory.
 
     Parameters
     ----------
     C : float > 0
-        Weight of the loss, a sum over pairs, against ½‖w‖².
+        Weight of the loss, summed over pairs, relative to ½‖w‖².
     symmetric : bool, optional
         By default where both ends are of one kind.
     max_iter : int ≥ 1
-        Newton steps. A fit that ends before the optimum comes with a ConvergenceWarning.
+        Largest number of Newton steps; a ConvergenceWarning is raised if they do not suffice.
     tol : float > 0
         Relative residual of the linear system of a step.
 

@@ -24,30 +24,30 @@ Family = Callable[[int], tuple[Sequence[Sequence[int]], ArrayLike | None]]
 
 @dataclass(eq=False, repr=False)
 class ItemsetMap(_Map):
-    """RK for K(x, y) = Σ_V w_V Π_{j∈V} x_j y_j over given itemsets V.
+    """Random features of K(x, y) = Σ_V w_V Π_{j∈V} x_j y_j over chosen itemsets V (RK).
 
-    An itemset that names a feature several times is a multiset, x_j to that power; every occurrence has
-    its own random entry, which is what redundant feature augmentation comes to.
+    A repeated feature of an itemset gives a power of x_j; every occurrence has its own random entry,
+    which is equivalent to redundant feature augmentation.
 
     Parameters
     ----------
     itemsets : sequence of sequences of int
-        Features of each, by index; the empty one is a constant.
+        Feature indices of each itemset; the empty itemset is a constant.
     weights : (itemsets,) float ≥ 0, optional
         w_V; 1 by default.
     groups : (itemsets,) int, optional
-        Subsampling: each component draws one group and sees its itemsets only, so that sparse rows
-        give sparse features. Of families that overlap, list an itemset once in each, with its weight
-        divided by the number of families that have it, or in any shares that sum to it (the thesis' α).
+        Subsampling: each component draws one group and uses only its itemsets, so sparse rows give
+        sparse features. For overlapping families, repeat an itemset in each family with a part of its
+        weight (α in the thesis).
     n_components : int ≥ 1
         D.
     distribution : "rademacher", "gaussian", "uniform" or "laplace"
     random_state : int, Generator or None
     probabilities : (groups,) float > 0, optional
-        Of drawing each group, of the groups in ascending order; equal ones by default.
+        Probability of each group, in ascending order of groups; equal by default.
     sparsity : float in 0…1, below 1
-        Probability p of a random entry to be 0; the others are divided by √(1 − p). A component sees the
-        itemsets without such an entry, so that sparse rows give sparse features.
+        Probability p of a zero random entry; other entries are divided by √(1 − p). A component uses
+        only itemsets without zero entries, so sparse rows give sparse features.
 
     Attributes
     ----------
@@ -56,8 +56,8 @@ class ItemsetMap(_Map):
 
     Notes
     -----
-    Source: Atarashi's thesis, Algorithms 7, 8, 10 and 11, (4.19), (4.31), with the probabilities p and
-    the shares α of families of one's own; Algorithm 9 and (4.26) for sparse entries.
+    Source: Atarashi's thesis, Algorithms 7, 8, 10 and 11, (4.19), (4.31); Algorithm 9 and (4.26) for
+    sparse entries.
 
     Examples
     --------
@@ -124,25 +124,25 @@ class ItemsetMap(_Map):
 
 @dataclass(eq=False, repr=False)
 class CountableItemsetMap(_Map):
-    """Subsampled RK of a kernel of infinitely many multisets, given part by part.
+    """Subsampled random features of a kernel of infinitely many multisets, in finite parts.
 
-    The kernel is Σₙ Kₙ, where part n = 0, 1, … has finitely many multisets with weights. Component s
-    draws the number n of its part, with probability pₙ = (1 − 1/r)·r⁻ⁿ, and is the map of that part
-    alone, times √(1/pₙ): no part is left out, however large n is.
+    The kernel is Σₙ Kₙ, where part n = 0, 1, … has finitely many weighted multisets. Component s draws a
+    part n with probability pₙ = (1 − 1/r)·r⁻ⁿ and is the map of this part times √(1/pₙ), so no part is
+    truncated.
 
     Parameters
     ----------
     family : callable, optional
-        n → (itemsets, weights) of part n; weights may be None for ones. When not given, the n-th power
-        of each feature, and a constant as part 0: the kernel 1 + Σⱼ Σ_{n≥1} (xⱼyⱼ)ⁿ, for features
+        Function n → (itemsets, weights) of part n; weights may be None for ones. By default the n-th
+        power of each feature, and a constant as part 0: the kernel 1 + Σⱼ Σ_{n≥1} (xⱼyⱼ)ⁿ for features
         below 1.
     n_components : int ≥ 1
         D.
     distribution : "rademacher", "gaussian", "uniform" or "laplace"
     random_state : int, Generator or None
     ratio : float above 1, at most 100
-        r: with a large one late parts are rare, and count the more. The variance is finite only where
-        Σₙ Kₙ²·rⁿ is.
+        r: a large value makes late parts rare with large factors. The variance is finite only if Σₙ
+        Kₙ²·rⁿ is.
 
     Attributes
     ----------
@@ -151,8 +151,7 @@ class CountableItemsetMap(_Map):
 
     Notes
     -----
-    Source: Atarashi's thesis, 4.6.2 and Algorithm 11. Its αₙ are in the weights of the parts: those of a
-    multiset sum to its weight in the kernel.
+    Source: Atarashi's thesis, 4.6.2 and Algorithm 11. Its αₙ are included in the weights of the parts.
 
     Examples
     --------

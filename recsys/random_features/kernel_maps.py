@@ -104,7 +104,7 @@ class _Map(TransformerMixin, BaseEstimator):
 
 @dataclass(eq=False, repr=False)
 class RandomKernelMap(_Map):
-    """Random features of ANOVA, all-subsets and polynomial kernels: ⟨Z(x), Z(y)⟩ is K(x, y) on average.
+    """Random features of ANOVA, all-subsets and polynomial kernels, with E⟨Z(x), Z(y)⟩ = K(x, y).
 
     With random vectors ω whose entries have mean 0 and variance 1, Z_s(x) = K(ω_s, x)/√D for the ANOVA
     kernel and for all subsets; for the polynomial kernel Z_s(x) is a product of projections ⟨ω, x⟩.
@@ -112,47 +112,48 @@ class RandomKernelMap(_Map):
     Parameters
     ----------
     kernel : "anova", "all-subsets" or "polynomial"
-        All subsets are the ANOVA kernels of every order, summed; the polynomial, (⟨x, y⟩ + coef)^degree.
+        The all-subsets kernel is the sum of the ANOVA kernels of every order; the polynomial kernel is
+        (⟨x, y⟩ + coef)^degree.
     degree : int ≥ 1
-        Order m of the ANOVA kernel, or degree of the polynomial; all subsets have none.
+        Order m of the ANOVA kernel, or degree of the polynomial; ignored for all subsets.
     n_components : int ≥ 1
         D.
     distribution : "rademacher", "gaussian", "uniform" or "laplace"
-        Of dense entries; the first has the smallest variance. Other samplings have signs alone.
+        Distribution of dense entries; the first one has the smallest variance. Other samplings use
+        signs.
     sampling : "dense", "sparse", "subsampled", "circulant" or "sketch"
-        How the vectors are drawn.
+        Sampling of the random vectors:
 
-        - "dense": every entry.
+        - "dense": all entries are random.
         - "sparse" (not for all subsets): an entry is 0 with probability `sparsity`, else ±1/√(1 − p).
-          Sparse rows give sparse features. A feature of all subsets has the empty set and is never 0, so
-          that sparse vectors would save nothing.
-        - "subsampled" (not for all subsets): a vector has `subset` features of its own, drawn at random.
-          Sparse rows give sparse features, which are divided by the root of the probability that a set
-          of m features lies in the subset, C(d−m, k−m)/C(d, k); of the polynomial, which draws `degree`
-          subsets for a component, multiplied by (d/k)^(degree/2).
+          Sparse rows give sparse features. (Features of all subsets are never 0.)
+        - "subsampled" (not for all subsets): each vector uses a random subset of `subset` features.
+        Sparse rows give sparse features. They are divided by the root of the probability C(d−m,
+        k−m)/C(d, k) that a set of m features is in the subset; those of the polynomial, with `degree`
+        subsets per component, are multiplied by (d/k)^(degree/2).
         - "circulant" (ANOVA): blocks diag(σ)·circ(ω) of d vectors each, in O(D log d) by FFT.
         - "sketch" (polynomial): the tensor sketch, by scikit-learn.
     sparsity : float in 0…1, below 1
-        Probability p of a zero; of "sparse".
+        Probability p of a zero, for "sparse".
     subset : int ≥ 1, and ≥ degree for the ANOVA kernel
-        Features that a vector looks at, k, capped at their number; of "subsampled".
+        Number k of features of a vector, for "subsampled".
     coef : float ≥ 0
-        Constant added to ⟨x, y⟩; of the dense and the sketched polynomial.
+        Constant added to ⟨x, y⟩, for the dense and the sketched polynomial.
     random_state : int, Generator or None
 
     Attributes
     ----------
     bases_ : (features, n_components) float64 or CSR
-        Of the dense polynomial (degree, features, n_components); of the sparse and subsampled one a list
-        of `degree` CSR matrices. A circulant map has `omega_` and `sign_`, (blocks, features) float64,
-        instead, and a sketch has none.
+        The random vectors. The dense polynomial has (degree, features, n_components), the sparse and
+        subsampled polynomial a list of `degree` CSR matrices. A circulant map has `omega_` and `sign_`,
+        (blocks, features) float64, instead; a sketch has none.
 
     Notes
     -----
     Sources: Atarashi, Maji and Oyama 2019; Atarashi's thesis, Algorithms 9, 10 and 12, (4.26), (4.36)
-    and Lemma 4.14 (line 6 of Algorithm 12 draws subsets of n features, the order; line 3 and the lemma
-    are of k); the dense polynomial: Kar and Karnick 2012, where component s multiplies n_s projections,
-    n_s drawn with the weights that the kernel's expansion has at coef and unit ⟨x, y⟩.
+    and Lemma 4.14 (line 6 of Algorithm 12 prints subsets of n features instead of k); the dense
+    polynomial: Kar and Karnick 2012, where component s multiplies n_s projections, with n_s drawn by the
+    weights of the expansion of the kernel.
 
     Examples
     --------
@@ -335,7 +336,7 @@ class RandomKernelMap(_Map):
 def SparseRandomKernelMap(
     degree: int = 2, n_components: int = 100, sparsity: float = 0.9, random_state: Any = 0
 ) -> RandomKernelMap:
-    """Make the `RandomKernelMap` of the ANOVA kernel with sampling "sparse" (sparse RK)."""
+    """Return the `RandomKernelMap` of the ANOVA kernel with sampling "sparse" (sparse RK)."""
     return RandomKernelMap(
         "anova", degree, n_components, sampling="sparse", sparsity=sparsity, random_state=random_state
     )
@@ -344,7 +345,7 @@ def SparseRandomKernelMap(
 def SubsampledRandomKernelMap(
     degree: int = 2, n_components: int = 100, subset: int = 10, random_state: Any = 0
 ) -> RandomKernelMap:
-    """Make the `RandomKernelMap` of the ANOVA kernel with sampling "subsampled" (subsampled RK)."""
+    """Return the `RandomKernelMap` of the ANOVA kernel with sampling "subsampled" (subsampled RK)."""
     return RandomKernelMap(
         "anova", degree, n_components, sampling="subsampled", subset=subset, random_state=random_state
     )
@@ -353,7 +354,7 @@ def SubsampledRandomKernelMap(
 def SignedCirculantMap(
     degree: int = 2, n_components: int = 100, random_state: Any = 0
 ) -> RandomKernelMap:
-    """Make the `RandomKernelMap` of the ANOVA kernel with sampling "circulant" (SCRK)."""
+    """Return the `RandomKernelMap` of the ANOVA kernel with sampling "circulant" (SCRK)."""
     return RandomKernelMap(
         degree=degree, n_components=n_components, sampling="circulant", random_state=random_state
     )
@@ -362,14 +363,14 @@ def SignedCirculantMap(
 def RandomMaclaurin(
     degree: int = 2, n_components: int = 100, coef: float = 0.0, random_state: Any = 0
 ) -> RandomKernelMap:
-    """Make the `RandomKernelMap` of the polynomial kernel with sampling "dense" (RM)."""
+    """Return the `RandomKernelMap` of the polynomial kernel with sampling "dense" (RM)."""
     return RandomKernelMap("polynomial", degree, n_components, coef=coef, random_state=random_state)
 
 
 def TensorSketch(
     degree: int = 2, n_components: int = 100, coef: float = 0.0, random_state: Any = 0
 ) -> RandomKernelMap:
-    """Make the `RandomKernelMap` of the polynomial kernel with sampling "sketch"."""
+    """Return the `RandomKernelMap` of the polynomial kernel with sampling "sketch"."""
     return RandomKernelMap(
         "polynomial", degree, n_components, sampling="sketch", coef=coef, random_state=random_state
     )

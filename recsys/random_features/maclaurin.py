@@ -31,20 +31,19 @@ Coefficients = str | Sequence[float] | Callable[[int], float]
 class DotProductMap(_Map):
     """Random Maclaurin features of any dot-product kernel Σₙ aₙ⟨x, y⟩ⁿ with aₙ ≥ 0.
 
-    Component s has an order n of its own, drawn with probability pₙ = (1 − 1/r)·r⁻ⁿ (of a sequence, in
-    proportion to r⁻ⁿ among the orders whose aₙ is not 0), and is a product of n projections on
-    Rademacher vectors, times √(aₙ/pₙ). The orders of an infinite series have no limit, so that nothing
-    is cut off: the features are those of the kernel itself, not of a polynomial near it.
+    Component s draws an order n with probability pₙ = (1 − 1/r)·r⁻ⁿ (for a sequence, in proportion to
+    r⁻ⁿ among orders with nonzero aₙ). It is a product of n projections on Rademacher vectors, times
+    √(aₙ/pₙ). Orders of an infinite series are not truncated.
 
     Parameters
     ----------
     coefficients : "exponential", "inverse", sequence of float, or callable
-        aₙ: 1/n! for exp⟨x, y⟩; 1 for 1/(1 − ⟨x, y⟩), of rows shorter than 1; those of a polynomial, from
-        a₀ on; or a function of n.
+        aₙ: 1/n! for exp⟨x, y⟩; 1 for 1/(1 − ⟨x, y⟩), for rows of norm below 1; the coefficients of a
+        polynomial from a₀ on; or a function of n.
     n_components : int ≥ 1
         D.
     ratio : float > 1
-        r: with a large one high orders are rare, and count the more.
+        r: a large value makes high orders rare with large factors.
     random_state : int, Generator or None
 
     Attributes
@@ -53,13 +52,13 @@ class DotProductMap(_Map):
     scales_ : (n_components,) float64
         √(aₙ/pₙ).
     bases_ : list of (features, components of an order above t) float64
-        The t-th vector of each component that has one.
+        The t-th vector of each component of order above t.
 
     Notes
     -----
     Source: Kar and Karnick 2012; Atarashi's thesis, 4.6.3, where it is the subsampled map (Algorithm 11)
-    of all multisets, one part an order. For rows of length R at most the variance is finite where
-    Σ aₙ²·(3rR⁴)ⁿ converges: always for the exponential, for the inverse below R = (3r)^−¼.
+    of all multisets, one part an order. For rows of norm at most R, the variance is finite if Σ
+    aₙ²·(3rR⁴)ⁿ converges: always for the exponential, and for R below (3r)^−¼ for the inverse.
 
     Examples
     --------
