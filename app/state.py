@@ -44,7 +44,7 @@ def choose_dataset() -> str:
         st.query_params["data"] = chosen
         uploaded = chosen.startswith("upload-")
         what = "The uploaded table" if uploaded else f"The dataset {escaped(chosen)}"
-        st.warning(f"{what} is no longer here." if uploaded else f"{what} is not here.")
+        st.warning(f"{what} is no longer available." if uploaded else f"{what} is not available.")
         with st.container(horizontal=True):
             if uploaded:
                 st.button("Upload again", type="primary", on_click=_upload_again)

@@ -329,8 +329,8 @@ def threads_of(runtime: str, threads: int = 0) -> Iterator[None]:
     """Run code with threads of "numba", or of "OpenMP", which implicit uses; one thread needs none."""
     if threads != 1 and runtime in _LOST:
         raise InputError(
-            "this process was forked after recsys had used its threads, which a fork does not keep: "
-            "start processes by 'spawn' or 'forkserver'"
+            "this process was forked after recsys had started threads: use the start "
+            "method 'spawn' or 'forkserver'"
         )
     if threads != 1:
         _USED.add(runtime)

@@ -72,7 +72,7 @@ def fit_counts(
     from dask import compute, delayed
 
     if (rating is None) != (min_rating is None):
-        raise InputError("rating and min_rating go together: pass both or none")
+        raise InputError("rating and min_rating belong together: pass both or none")
     ranker = _ranker_of_counts(model)
     rows = _read(path, user, item, rating, time, partitions)
     known = rows["item"].drop_duplicates().compute()
@@ -88,7 +88,7 @@ def fit_counts(
     if len(liked) < len(ids):
         counts, ids = counts[liked][:, liked], ids[liked]
     if not len(ids):
-        raise InputError("no row is a like: check the columns and min_rating")
+        raise InputError("no row is an interaction: check the columns and min_rating")
     ranker._fit_counts(counts, n_users)
     return _package(ranker, ids)
 
@@ -147,10 +147,12 @@ def recommend_all(
 def _ranker_of_counts(model: Ranker | str) -> Any:
     model = ranker_of(model) if isinstance(model, str) else model
     if not hasattr(model, "_fit_counts"):
-        raise CapabilityError(f"{model.name} is not made of counts: ease, cf-komd and msdw are")
+        raise CapabilityError(f"{model.name} cannot be fitted from counts: use ease, cf-komd or msdw")
     for name in ("votes", "sharpening", "recency"):
         if getattr(model, name, 0):
-            raise CapabilityError(f"{model.name} with {name} is not made of plain counts: pass {name}=0")
+            raise CapabilityError(
+                f"{model.name} with {name} cannot be fitted from counts: pass {name}=0"
+            )
     return model
 
 
@@ -175,7 +177,7 @@ def _read(
     try:
         rows = dd.read_parquet(str(path), columns=list(names), blocksize="64MiB")
     except (FileNotFoundError, OSError) as error:
-        raise InputError(f"{path} holds no Parquet files") from error
+        raise InputError(f"{path} contains no Parquet files") from error
     except (KeyError, ValueError) as error:
         raise InputError(f"{path} lacks a column of {', '.join(names)}: {error}") from None
     return rows.rename(columns=names).dropna(subset=["user", "item"])

@@ -80,4 +80,4 @@ def export_embeddings(path: str | Path, ids: NDArray[np.object_], vectors: Vecto
         with replacing(target) as file:
             pq.write_table(pa.table({"id": [str(i) for i in ids], "vector": column}), file)
     else:
-        raise InputError(f"{target}: name a file ending in .npy or .parquet")
+        raise InputError(f"{target}: the ending must be .npy or .parquet")

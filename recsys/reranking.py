@@ -64,10 +64,12 @@ def rerank(
     check_real("dislike_weight", dislike_weight, 0.0)
     check_diversity(diversity, item_users)
     if np.ndim(userid) != 0:
-        raise InputError("rerank takes one user at a time")
+        raise InputError("rerank accepts one user at a time")
     disliked = check_ids("dislikes", dislikes, getattr(ranker, "n_items_", None))
     if len(disliked) and dislike_weight and "fold-in" not in ranker.capabilities:
-        raise CapabilityError(f"{ranker.name} cannot take dislikes as a history: pass dislike_weight=0")
+        raise CapabilityError(
+            f"{ranker.name} cannot rank a history, which dislikes need: pass dislike_weight=0"
+        )
     if items is not None and filter_items is None and filter_already_liked_items:
         filter_items, items = all_but(user_items.shape[1], items), None
     pool = user_items.shape[1] if len(disliked) else max(N, POOL) if diversity else N

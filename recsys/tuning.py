@@ -84,7 +84,7 @@ def tune(
     metrics = metric.split("+")
     for text in metrics:
         if parse_metric(text)[0].better != "more":
-            raise InputError(f"metric {text!r}: more of it is not better; name another, such as ndcg@10")
+            raise InputError(f"metric {text!r} cannot be maximized; use another metric, such as ndcg@10")
     data = interactions_of(data)
     protocol = protocol_for(protocol, None, data)
     inner = training_part(data, protocol, seed)
@@ -105,7 +105,7 @@ def tune(
         )
         total = sum(result.mean for result in report.results[0].metrics.values())
         if not np.isfinite(total):
-            raise InputError("no user has a value")
+            raise InputError("no user has a metric value")
         return float(total)
 
     def measured(trial: tuple[int, dict[str, Any]]) -> tuple[int, float | Dropped]:

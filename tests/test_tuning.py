@@ -77,7 +77,7 @@ def test_a_search_without_a_figure_says_why(timed):
 
 @pytest.mark.parametrize("metric", ["gini@10", "arp@10"])
 def test_a_search_raises_figures_of_which_more_is_better(timed, metric):
-    with pytest.raises(InputError, match="more of it is not better"):
+    with pytest.raises(InputError, match="cannot be maximized"):
         tune(timed, "ease", 1, metric=metric)
 
 

@@ -22,7 +22,7 @@ PURPOSES = {
     BALANCED: ("Balanced", "A Boolean kernel machine for each user, with exact reasons."),
     "auto": ("Most accurate", "Fits several models and blends those that help. Takes longest."),
     "cosine": ("Fastest", "Items liked by the same users, fitted in a moment."),
-    "slist": ("What comes next", "What follows the latest likes."),
+    "slist": ("What comes next", "Items that follow the latest likes."),
     "content": ("By item features", "Items with the same genres and other features."),
     "popularity": ("Popular", "The same items for everybody."),
 }

@@ -67,13 +67,13 @@ def choose_person(catalog: Catalog) -> Person:
             "Titles you like" if user is None else "Also liked",
             likes_key,
             [item for item in catalog.items if item not in set(own)],
-            "In order, the latest last." if user is None else "Added to what the data have.",
+            "Oldest first." if user is None else "In addition to the likes in the data.",
         )
         likes = [*own, *added]
         dislikes_key = scoped("dislikes", catalog.name, user)
         free = [item for item in catalog.items if item not in set(likes)]
         dislikes = _choose_items(
-            catalog, "Titles you dislike", dislikes_key, free, "Left out, and similar items rank lower."
+            catalog, "Titles you dislike", dislikes_key, free, "Not listed; similar items rank lower."
         )
     lower = [] if user is None else [i for i in catalog.ratings(user) if i not in set(likes)]
     lower = [item for item in lower if item in catalog.items]

@@ -29,7 +29,7 @@ MEASURED = ("auc", "ndcg@10", "map@10")
 def page() -> None:
     """Show the page."""
     st.header("Compare", anchor=False)
-    st.text("Part of what each user liked is hidden; each model predicts it from the rest.")
+    st.text("Models predict a hidden part of each user's likes from the rest.")
     catalog = state.choose_catalog(PAGE)
     settings = choose(catalog)
     if settings is None:
@@ -81,7 +81,7 @@ def choose(catalog: Catalog) -> dict[str, Any] | None:
     with two:
         folds = ask(st.number_input, "Folds", 2, 10, 2, key="folds", disabled=way.folds == 1)
     with three:
-        seed = ask(st.number_input, "Seed", 0, 10_000, 0, key="seed", help="Of the random choices.")
+        seed = ask(st.number_input, "Seed", 0, 10_000, 0, key="seed", help="Seed of the random choices.")
     with settings:
         st.caption(f"Hidden and predicted: {escaped(way.description)}.")
         measured = ask(st.multiselect, "Metrics", metrics(), key="metrics", default=list(MEASURED))

@@ -103,7 +103,7 @@ def choose_sheet(names: list[str]) -> str | None:
     """Show the sheets of a workbook, where there are several."""
     if len(names) < 2:
         return names[0] if names else None
-    chosen: str = st.selectbox(f"Sheet (one of {len(names)} is read)", names)
+    chosen: str = st.selectbox(f"Sheet (one of {len(names)})", names)
     return chosen
 
 
@@ -167,7 +167,7 @@ def limits(data: Interactions) -> list[str]:
     lengths = np.diff(data.matrix.indptr)
     lines = []
     if data.n_users == 1:
-        lines.append("One user only: models learn from what users have in common.")
+        lines.append("Only one user: models need the likes of several users.")
     if (lengths >= 2).sum() == 0:
         lines.append("No user has two items, so Compare has nothing to hide and predict.")
     if data.time is None:

@@ -39,7 +39,7 @@ def _close() -> None:
 
 def _body(model: Recommender, catalog: Catalog, person: Person, item: str, n: int) -> None:
     if not [one for one in person.likes if one != item]:
-        st.info("Nothing else is liked in this profile, so no reason can be given.")
+        st.info("This profile has no other likes, so there is no reason to show.")
         return
     every = st.toggle("All liked items", key="all reasons") if len(person.likes) > SHOWN else False
     bars = len(person.likes) if every else SHOWN
@@ -51,7 +51,7 @@ def _body(model: Recommender, catalog: Catalog, person: Person, item: str, n: in
     st.text("\n".join([standing(catalog, person, item, why, n), lists.reason(catalog, why, item)]))
     show_shares(catalog, why)
     st.subheader("What other users like", anchor=False)
-    st.text(why.rule_text or "No rule of other users passes its test for this item.")
+    st.text(why.rule_text or "No rule of other users passes the test for this item.")
     show_changes(why)
     if why.parts:
         st.subheader("Parts of the blend", anchor=False)
@@ -76,7 +76,7 @@ def standing(catalog: Catalog, person: Person, item: str, why: Any, n: int) -> s
     if item in person.dislikes:
         return f"You dislike it, so it is left out. Otherwise: {placed}."
     if item in person.lower:
-        return f"You rated it {ratings[item]:g}, below what counts as liked. Otherwise: {placed}."
+        return f"You rated it {ratings[item]:g}, below the threshold of likes. Otherwise: {placed}."
     if rank and rank > n:
         return f"Not among the first {n}: {placed}."
     return f"{placed[:1].upper()}{placed[1:]}."

@@ -57,7 +57,7 @@ def page() -> None:
         table = lists.recommend(model, catalog, person, n, diversity, filters)
     except CapabilityError:
         st.warning(
-            f"{escaped(named(spec))} knows only the users that it was fitted on, as they were. Choose "
+            f"{escaped(named(spec))} can rank only users of its fit with unchanged likes. Choose "
             "another model, or a user without further likes."
         )
         st.stop()
@@ -149,7 +149,7 @@ def more_about(catalog: Catalog, model: Recommender, person: Person, table: pd.D
         key = ("profile rule", catalog.key, tuple(items))
         popular = catalog.popularity.astype(float)
         rule = result(PAGE, key, lambda: (taste_rule(items, catalog.attributes, popular),), RULE)[0]
-        st.text(RULE + ": none describes it." if rule is None or not rule.shown else rule_text(rule))
+        st.text(RULE + ": none passes the test." if rule is None or not rule.shown else rule_text(rule))
 
 
 def rule_text(rule: Any) -> str:

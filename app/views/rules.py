@@ -46,7 +46,7 @@ def of_users(catalog: Catalog) -> None:
     if len(catalog.attributes) == 0:
         st.info("Rules are made of genres, years and other features of items; this dataset has none.")
         return
-    st.text("A rule is learned from part of a user's likes, and tested on the rest.")
+    st.text("Each rule is learned from a part of a user's likes and tested on the rest.")
     number = ask(st.slider, "Users, drawn at random", 10, 200, 20, 10, key="rule users")
     key = ("rules", catalog.key, number)
     frame = result(PAGE, key, lambda: rules(catalog, int(number)), "Searching")
@@ -103,7 +103,7 @@ def rules(catalog: Catalog, number: int, seed: int = 0) -> pd.DataFrame:
 
 def of_table() -> None:
     """Show the rule that a kernel machine follows on a table with two classes."""
-    st.text("A kernel machine learns the class of the rows; the rule says what it follows.")
+    st.text("A kernel machine learns the class of the rows; the rule summarizes the machine.")
     file = st.file_uploader("A table of your own (optional)", type=["csv", "tsv", "xlsx", "parquet"])
     try:
         if file is None:

@@ -103,7 +103,7 @@ class DataOptions:
             ("users", self.user_id, self.users),
         ):
             if column is not None and table is None:
-                raise InputError(f"--{option[:-1]}-id names a column of --{option} FILE: give that, too")
+                raise InputError(f"--{option[:-1]}-id needs --{option} FILE")
         with bar(not quiet) as progress, listening(progress):
             data = self._interactions()
         if test is not None:
@@ -134,9 +134,7 @@ class DataOptions:
                 raise InputError("pass --dataset or --interactions, not both")
             return read(self.interactions, min_rating=self.min_rating, **columns)
         if any(value is not None for value in columns.values()):
-            raise InputError(
-                "columns and the form of a file are for --interactions FILE; a dataset knows its own"
-            )
+            raise InputError("options for columns and formats need --interactions FILE")
         data = load_dataset("sample" if self.dataset is None else self.dataset, self.data_dir)
         return data.positive() if self.min_rating is None else data.rated(self.min_rating)
 

@@ -29,7 +29,7 @@ def explain(
 ) -> None:
     """Print which liked items a score comes from, and what other users like."""
     if (user is None) == (history is None):
-        raise InputError("name whom to explain to by exactly one of --user ID and --history ID,ID")
+        raise InputError("pass exactly one of --user ID and --history ID,ID")
     package = load_package(ranker, mapped=True)
     why = explained(package, profile_of(package, user, history), item, number, changes=changes)
     if json is not None:
@@ -39,7 +39,7 @@ def explain(
     title, heads, rows = _table(why)
     terminal.item_table(package, rows, heads, title)
     if why.reasons.kind == "nearest":
-        print(f"Its score is {why.score:.4g}; {why.ranker} has no shares that add up to it.")
+        print(f"Score: {why.score:.4g}. {why.ranker} has no contributions.")
     if why.parts:
         parts = [(name, f"{adds:+.4g}") for name, _, adds in why.parts]
         terminal.table("The score by models", ("model", "adds to the score"), parts)

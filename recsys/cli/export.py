@@ -41,4 +41,4 @@ def export(
     ):
         if target is not None:
             export_embeddings(target, ids, rows)
-    print(f"{vectors.items.shape[1]} numbers a vector; they miss {vectors.error:.2%} of the scores")
+    print(f"vector length: {vectors.items.shape[1]}, relative error of the scores: {vectors.error:.2%}")

@@ -32,7 +32,9 @@ def compile(
     from recsys.doctor import compile_models
 
     if cache_dir() is None:
-        terminal.say("note: no folder can be written, so compiled code is not kept: set NUMBA_CACHE_DIR")
+        terminal.say(
+            "note: no cache folder is writable, so compiled code is not kept: set NUMBA_CACHE_DIR"
+        )
     total = 0.0
     for model, functions, seconds in compile_models(models):
         total += seconds

@@ -38,7 +38,7 @@ def similar(
 ) -> None:
     """Print the items most similar to one, or the users most similar to one."""
     if (item is None) == (user is None):
-        raise InputError("name what is similar to what by exactly one of --item ID and --user ID")
+        raise InputError("pass exactly one of --item ID and --user ID")
     if user is not None and (items or filter_items or filter_by or diversity):
         raise InputError("--items, --filter-items, --filter and --diversity are for --item")
     filters = filters_of(filter_by)
@@ -72,7 +72,7 @@ def predict(
 ) -> None:
     """Print the scores of items for a user, or for a history given by item ids."""
     if (user is None) == (history is None):
-        raise InputError("name whom by exactly one of --user ID and --history ID,ID")
+        raise InputError("pass exactly one of --user ID and --history ID,ID")
     ids = ids_or_file(items)
     package = load_package(ranker, mapped=True)
     indices = package.items(ids)
@@ -84,4 +84,4 @@ def predict(
     terminal.item_table(package, rows, ("item_id", "title", "score"))
     who = None if profile.fold_in else np.array([profile.userid])
     if package.ranker.falls_back(who, profile.row)[0]:
-        terminal.say("note: nothing liked is known; scores are numbers of users who like the items")
+        terminal.say("note: no known liked items; scores are numbers of users per item")

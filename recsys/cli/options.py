@@ -93,7 +93,7 @@ def item_ids(package: ModelPackage, option: str, text: str | None) -> list[str] 
         return ids
     known = [one for one in ids if one in package.item_index]
     if ids and not known:
-        raise InputError(f"{option} {text}: no id of the {len(ids):,} is an item of the model")
+        raise InputError(f"{option} {text}: none of the {len(ids):,} ids is an item of the model")
     if absent := len(ids) - len(known):
         terminal.say(
             f"note: {option}: {absent:,} of {counted(len(ids), 'id')} not in the model: left out"
@@ -108,7 +108,7 @@ def filters_of(conditions: list[str] | None) -> dict[str, Any] | None:
         name, _, wanted = condition.rpartition("=")
         if not name or not wanted or name in filters:
             raise InputError(
-                f"--filter {condition[:60]!r}: give each once, as --filter genres=Drama,War"
+                f"--filter {condition[:60]!r}: give each column once, as in --filter genres=Drama,War"
             )
         least, between, most = wanted.partition("..")
         filters[name] = (_end(least), _end(most)) if between else ids_of(wanted)
@@ -135,8 +135,8 @@ def profile_of(package: ModelPackage, user: str | None, history: str | None) -> 
         return package.profile(user, parts)
     if len(timed) < len(parts):
         raise InputError(
-            f"--history has times for {len(timed)} of {len(parts)} items: give all of them one, "
-            "ID@TIME, or none"
+            f"--history has times for {len(timed)} of {len(parts)} items: give all items "
+            "a time (ID@TIME), or none"
         )
     return package.profile(user, [one for one, _, _ in timed], times=[t for *_, t in timed])
 

@@ -62,9 +62,7 @@ def recommend(
 ) -> None:
     """Print or write the best items for users, or for a history given by item ids."""
     if (user is not None) + everyone + (history is not None) != 1:
-        raise InputError(
-            "name whom to recommend to by exactly one of --user ID, --all and --history ID,ID"
-        )
+        raise InputError("pass exactly one of --user ID, --all and --history ID,ID")
     if items is not None and filter_items is not None:
         raise InputError("pass --items or --filter-items, not both")
     check_integer("-n", number, 1)

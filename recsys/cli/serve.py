@@ -105,6 +105,6 @@ def listen(host: str, port: int, uds: str | None) -> socket.socket:
             os.chmod(uds, 0o666)  # the permissions of its folder say who may connect
     except OSError as error:
         where = uds or f"{host} port {port}"
-        raise InputError(f"{where} cannot be listened on: {error.strerror or error}") from None
+        raise InputError(f"cannot listen on {where}: {error.strerror or error}") from None
     listener.set_inheritable(True)
     return listener

@@ -290,18 +290,19 @@ def ids_of(where: str, name: str, column: Any, as_text: bool = False) -> Cells:
     try:
         codes, values = _coded(column)
     except (pa.ArrowException, UnicodeDecodeError):
-        raise InputError(f"{where}: {name[:60]} must be text or integers, one a row") from None
+        raise InputError(f"{where}: {name[:60]} must be text or integers, one per row") from None
     known = [value for value in values if value is not None and value == value]
     if pa.types.is_boolean(kind):
-        raise InputError(f"{where}: {name[:60]} holds truth values; {such}")
+        raise InputError(f"{where}: {name[:60]} contains truth values; {such}")
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         if any(abs(value) == np.inf or value != int(value) for value in known):
-            raise InputError(f"{where}: {name[:60]} holds fractions; {such}")
+            raise InputError(f"{where}: {name[:60]} contains fractions; {such}")
         most = 2.0 ** (24 if pa.types.is_float32(kind) else 53)
         if pa.types.is_floating(kind) and any(abs(value) >= most for value in known):
             raise InputError(
-                f"{where}: {name[:60]} holds rounded ids such as {max(known, key=abs):.0f}: floats "
-                f"have no integers from {most:.0f} on; give text or integers"
+                f"{where}: {name[:60]} contains rounded ids such as "
+                f"{max(known, key=abs):.0f}: floats are not exact from {most:.0f} on; use "
+                "text or integers"
             )
         values = [None if value is None or value != value else int(value) for value in values]
     if pa.types.is_temporal(kind) and not as_text:
@@ -415,7 +416,7 @@ def numbers_of(where: str, name: str, column: Any, decimal: str | None = None) -
         cells = Cells(values=values, missing=np.isnan(values), unreadable=np.isinf(values))
     cells.values[cells.unreadable] = np.nan
     if (np.abs(cells.values) > LARGEST).any():
-        raise InputError(f"{where}: {name[:60]} holds numbers beyond {LARGEST:.2g}")
+        raise InputError(f"{where}: {name[:60]} contains numbers beyond {LARGEST:.2g}")
     return cells
 
 
@@ -489,8 +490,9 @@ def _epochs(where: str, name: str, cells: Cells) -> Cells:
     late = np.abs(seconds) > LAST
     if 2 * int(late.sum()) >= len(known):
         raise InputError(
-            f"{where}: {name[:60]} holds numbers such as {known[late][0]:.0f}, which are no times from "
-            f"1970 to 2100 in any unit: convert them, or say time={NONE!r}"
+            f"{where}: {name[:60]} contains numbers such as {known[late][0]:.0f}, which "
+            "are not times from 1970 to 2100 in any unit: convert them, or pass "
+            f"time={NONE!r}"
         )
     return cells
 
@@ -547,8 +549,8 @@ def _dates(
         such = next(cell for cell in filled if np.isfinite(_seconds([cell], form))[0])
         ways = [_date_text(float(_seconds([such], one)[0])) for one in (form, other)]
         raise InputError(
-            f"{where}: {name[:60]} has dates such as {such[:40]!r}, that may be {ways[0]} or {ways[1]}: "
-            "say day_first=True or day_first=False"
+            f"{where}: {name[:60]} has ambiguous dates such as {such[:40]!r}, {ways[0]} "
+            f"or {ways[1]}: pass day_first=True or day_first=False"
         )
     first = form.startswith(DAYS_FIRST)
     return _seconds(cells, form), first if first or form.startswith(MONTHS_FIRST) else None

@@ -87,8 +87,8 @@ def _matched(
     positions = pd.Index(known).get_indexer(pd.Index(ids, dtype=object))
     if (positions < 0).all():
         raise InputError(
-            f"{test.name}: no {what} of it is in {data.name}; its ids are such as {ids[0]!r}, those of "
-            f"{data.name} such as {known[0]!r}"
+            f"{test.name}: no {what} id occurs in {data.name}; ids are such as {ids[0]!r} "
+            f"here and {known[0]!r} there"
         )
     return positions, ids
 
@@ -100,7 +100,7 @@ def _converted(kind: type, one: Any, what: str) -> Any:
         converted = None
     if str(converted) != str(one):
         raise InputError(
-            f"test: {what} id {str(one)[:60]!r} is text and those of the interactions are integers: "
-            "make them one kind"
+            f"test: {what} id {str(one)[:60]!r} is text, but ids of the interactions are "
+            "integers: use one type"
         )
     return converted

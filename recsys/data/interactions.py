@@ -134,7 +134,8 @@ class Interactions:
             if (ids.codes < 0).any():
                 row = int(np.argmax(ids.codes < 0))
                 raise InputError(
-                    f"{name}: row {row} of {what} has no id (None or NaN); drop such rows or name them"
+                    f"{name}: row {row} of {what} has no id (None or NaN); drop such rows "
+                    "or fill them in"
                 )
         rating, time, weight = (
             None if column is None else _column(name, what, column)
@@ -145,15 +146,13 @@ class Interactions:
         lengths |= {what: len(column) for what, column in optional if column is not None}
         if len(set(lengths.values())) > 1:
             told = ", ".join(f"{size:,} {what}" for what, size in lengths.items())
-            raise InputError(f"{name}: one entry a row is needed of each; there are {told}")
+            raise InputError(f"{name}: columns must have equal lengths; there are {told}")
         if len(u.codes) == 0:
             raise InputError(f"{name}: no interactions")
         check_duplicates(duplicates, weight is not None)
         if weight is not None and (weight <= 0).any():
             row = int(np.argmax(weight <= 0))
-            raise InputError(
-                f"{name}: row {row} of weight is {weight[row]:g}; numbers above 0 are needed"
-            )
+            raise InputError(f"{name}: weight is {weight[row]:g} in row {row}; weights must be positive")
         return merged(u.codes, i.codes, u.ids, i.ids, rating, time, weight, duplicates, name, notes)
 
     @classmethod
@@ -338,8 +337,8 @@ class Interactions:
             return self
         if not keep.any():
             raise InputError(
-                f"{self.name}: no interactions left; all {len(keep):,} rows are rated at or below 0. "
-                "Give a minimum rating if such ratings are to count"
+                f"{self.name}: no interactions left; all {len(keep):,} rows are rated at "
+                "or below 0. Set a minimum rating to keep them"
             )
         dropped = int((~keep).sum())
         return subset(self, keep, f"rated at or below 0, which is no interaction, left out: {dropped:,}")
@@ -364,9 +363,9 @@ class Interactions:
             known = pd.Index(ids).isin(table.index)
             if not known.any() and len(table):
                 raise InputError(
-                    f"{what}s: no {what} of {self.name} is in the index of this table, such as "
-                    f"{table.index[0]!r}; its ids are such as {ids[0]!r}. Use set_index, or give the "
-                    f"table to Interactions.from_frame(..., {what}s=)"
+                    f"{what}s: the index of this table, such as {table.index[0]!r}, has "
+                    f"no {what} id of {self.name}, such as {ids[0]!r}. Use set_index, or "
+                    f"pass the table to Interactions.from_frame(..., {what}s=)"
                 )
             if not known.all():
                 notes.append(f"{what}s without a row in the {what} table: {int((~known).sum()):,}")
@@ -599,7 +598,7 @@ def unknown_ids(what: str, known: NDArray[np.object_], absent: Sequence[Any]) ->
 def _vector(name: str, what: str, given: Any) -> Any:
     """Return a column as a one-dimensional array, without its index."""
     if isinstance(given, (str, bytes)):
-        raise InputError(f"{name}: {what} must be a column, one entry a row, not {given[:60]!r}")
+        raise InputError(f"{name}: {what} must be a column with one entry per row, not {given[:60]!r}")
     if isinstance(given, (pd.Series, pd.Index)):
         given = given.array
     if isinstance(given, pd.api.extensions.ExtensionArray):
@@ -611,7 +610,7 @@ def _vector(name: str, what: str, given: Any) -> Any:
     except ValueError:
         array = np.zeros((0, 0))
     if array.ndim != 1:
-        raise InputError(f"{name}: {what} must be a column, one entry a row")
+        raise InputError(f"{name}: {what} must be a column with one entry per row")
     return array
 
 
@@ -635,9 +634,9 @@ def _column(name: str, what: str, given: Any) -> NDArray[np.float64]:
         hint = "numbers or datetimes" if what == "time" else "numbers"
         raise InputError(f"{name}: {what} must be {hint}, not {column.dtype}") from None
     if what != "time" and np.isinf(out).any():
-        raise InputError(f"{name}: {what} holds infinity; finite numbers are needed")
+        raise InputError(f"{name}: {what} contains infinity: use finite numbers")
     if np.isposinf(out).any():
-        raise InputError(f"{name}: time holds infinity: give finite numbers, or −inf for the oldest")
+        raise InputError(f"{name}: time contains infinity: use finite numbers, or −inf for the oldest")
     if np.isnan(out).any():
         row = int(np.flatnonzero(np.isnan(out))[0])
         raise InputError(f"{name}: row {row} of {what} is missing; drop such rows or fill them in")

@@ -115,7 +115,7 @@ def read(
     good, left_out = _good(source, roles, cells)
     if not good.any():
         told = ", ".join(f"{REASONS[why]}: {count:,}" for why, count in left_out.items())
-        raise InputError(f"{where}: no row can be used; {told}")
+        raise InputError(f"{where}: no valid rows; {told}")
     every = bool(good.all())
 
     def kept(values: Any) -> Any:
@@ -177,7 +177,7 @@ def _checked(
     taken = [given for given in chosen.values() if given not in (None, NONE)]
     if len(set(taken)) < len(taken):
         twice = next(given for given in taken if taken.count(given) > 1)
-        raise InputError(f"column {twice!r} is given for two roles: give each role a column of its own")
+        raise InputError(f"column {twice!r} has two roles: use one column per role")
     check_duplicates(duplicates, chosen["weight"] is not None)
     if decimal is not None:
         check_choice("decimal", decimal, (".", ","))
@@ -254,8 +254,8 @@ def _cells(
             if named and filled and 2 * bad >= filled:
                 such = f" ({found.example[:40]!r})" if found.example else ""
                 raise InputError(
-                    f"{where}: {one} cannot be read as {role}{such}, nor most of its cells: "
-                    f"{bad:,} of {filled:,}"
+                    f"{where}: {one} is not a {role} column{such}: {bad:,} of {filled:,} "
+                    "cells cannot be read"
                 )
             if not named and 2 * bad >= filled:
                 holds = "holds none" if filled else "is empty"
@@ -374,8 +374,8 @@ def features_table(
         found.index = pd.Index([str(one) for one in found.index], dtype=object)
     if len(found) and not pd.Index(ids).isin(found.index).any():
         raise InputError(
-            f"{what}s: no {what} of the interactions is in this table; its ids are such as "
-            f"{found.index[0]!r}, those of the interactions such as {ids[0]!r}"
+            f"{what}s: no {what} id of this table occurs in the interactions; ids are "
+            f"such as {found.index[0]!r} here and {ids[0]!r} there"
         )
     return found
 
@@ -410,7 +410,7 @@ def read_features(source: Any, id_col: str | None, what: str, like: str | None =
     id_col = id_col or _usual(table.names, what, like)
     if id_col is None:
         raise InputError(
-            f"{table.name}: no {what} column; found: {some(table.names)}. Name its column of ids"
+            f"{table.name}: no {what} column; found: {some(table.names)}. Name the id column"
         )
     ids = ids_of(table.name, id_col, table.column(id_col), table.file)
     if len(ids.codes) == 0:

@@ -122,8 +122,8 @@ class Protocol:
         """Refuse interactions without what it needs, and a number of folds that it cannot make."""
         if self.name == PUBLISHED and data.held_out is None:
             raise InputError(
-                f"{data.name} has no test half: give it with --test FILE (test= of evaluate), or use "
-                "protocol holdout"
+                f"{data.name} has no test half: pass --test FILE (test= of evaluate), or "
+                "use protocol holdout"
             )
         if self.times == "needed" and data.time is None:
             raise InputError(
@@ -191,8 +191,7 @@ def protocol_for(protocol: str | None, test: Any, data: Interactions | None = No
     if test is not None:
         if protocol is not None and not (isinstance(protocol, str) and protocol == PUBLISHED):
             raise InputError(
-                f"protocol {protocol!r} divides the data, and a test half says what is tested: leave "
-                "one of them out"
+                f"protocol {protocol!r} cannot be combined with a test half: pass only one of them"
             )
         return PUBLISHED
     if protocol is None:
@@ -264,7 +263,7 @@ def folds_of(
         cold = any(fold.cold for fold in found)
         none = "no user with a test interaction has a training interaction"
         why = none if cold else "every profile is too short"
-        raise InputError(f"{data.name} leaves no user with an item to predict under {protocol}: {why}")
+        raise InputError(f"{data.name}: no test items under protocol {protocol}: {why}")
     return found
 
 
@@ -474,8 +473,8 @@ def _windows(data: Interactions, name: str, times: NDArray, starts: NDArray) -> 
     starts = starts[starts > times[0]]  # nothing can be predicted from nothing
     if len(starts) == 0:
         raise InputError(
-            f"protocol {name} finds nothing before the first window of {data.name}: interactions are "
-            "too few, or too many are of one time; use holdout"
+            f"protocol {name}: no interactions before the first window of {data.name}; "
+            "there are too few, or too many of one time: use holdout"
         )
     number = np.searchsorted(starts, np.asarray(data.time), side="right")  # 0 before the first window
     return (_fold(data, number <= w, number == w + 1) for w in range(len(starts)))

@@ -69,7 +69,7 @@ class Table:
         if name not in self.names:
             raise absent(self.name, name, self.names, self.header)
         if self.names.count(name) > 1:
-            raise InputError(f"{self.name}: several columns are called {name[:60]!r}: rename them")
+            raise InputError(f"{self.name}: several columns have the name {name[:60]!r}: rename them")
         return self.get(name)
 
     def texts(self, name: str) -> np.ndarray:
@@ -109,7 +109,7 @@ def read_table(
         form = {"names": names, "header": header, "delimiter": delimiter, "encoding": encoding}
         for what, value in form.items():
             if value is not None:
-                raise InputError(f"{what} is for files; a table has its columns")
+                raise InputError(f"{what} applies only to files")
         return _of_frame(source, name or "interactions")
     path = Path(source)
     where, ending = name or shown(path), path.suffix.lower()
@@ -133,12 +133,12 @@ def _of_frame(frame: Any, where: str) -> Table:
         frame = frame.reset_index(level=index) if index else frame
         if not frame.columns.is_unique:
             twice = frame.columns[frame.columns.duplicated()][0]
-            raise InputError(f"{where}: several columns are called {str(twice)[:60]!r}: rename them")
+            raise InputError(f"{where}: several columns have the name {str(twice)[:60]!r}: rename them")
     table = wrapped(where, frame)
     names = list(table.columns)
     for one in names:
         if not isinstance(one, str):
-            raise InputError(f"{where}: column {one!r} has no name of text; rename it")
+            raise InputError(f"{where}: the name of column {one!r} is not text; rename it")
     kind = kind_of(table)
 
     def get(name: str) -> Any:
@@ -164,12 +164,13 @@ def as_arrow(where: str, name: str, cells: Any) -> pa.ChunkedArray:
         elif len(kinds) > 1:
             several = " and ".join(sorted(kind.__name__ for kind in kinds))
             raise InputError(
-                f"{where}: {name[:60]} holds {several} mixed; make it one kind, as by .astype(str)"
+                f"{where}: {name[:60]} mixes {several}; convert it to one type, for "
+                "example with .astype(str)"
             ) from None
         try:
             found = pa.array(plain)
         except (pa.ArrowInvalid, OverflowError):
-            raise InputError(f"{where}: {name[:60]} holds a number beyond 64 bits") from None
+            raise InputError(f"{where}: {name[:60]} contains a number beyond 64 bits") from None
     return found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])
 
 
@@ -199,7 +200,7 @@ def _of_parquet(path: Path, where: str) -> Table:
             grown = sum(meta.row_group(k).total_byte_size for k in range(meta.num_row_groups))
             check_growth(path, max(path.stat().st_size, 1) * 50, min(grown, MAX_BYTES * 2))
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{where}: no Parquet table: {first_line(error)}") from None
+        raise InputError(f"{where}: not a Parquet table: {first_line(error)}") from None
     _check_width(where, len(schema.names))
 
     def get(name: str) -> Any:
@@ -213,7 +214,7 @@ def _of_parquet(path: Path, where: str) -> Table:
 
 def _check_width(where: str, columns: int) -> None:
     if columns > MOST_COLUMNS:
-        raise InputError(f"{where}: {columns:,} columns; at most {MOST_COLUMNS:,} are read")
+        raise InputError(f"{where}: {columns:,} columns; at most {MOST_COLUMNS:,} are supported")
 
 
 def _of_sheet(path: Path, where: str, names: Sequence[str] | None, header: bool | None) -> Table:
@@ -228,7 +229,7 @@ def _of_sheet(path: Path, where: str, names: Sequence[str] | None, header: bool 
     except ImportError:
         raise InputError(f"Excel files need python-calamine: {install_hint('excel')}") from None
     except Exception as error:  # noqa: BLE001 - whatever calamine says of a broken workbook
-        raise InputError(f"{where}: no workbook that can be read: {first_line(error)}") from None
+        raise InputError(f"{where}: not a readable workbook: {first_line(error)}") from None
     frame = frame.dropna(how="all").dropna(how="all", axis=1)
     if not len(frame):
         raise InputError(f"{where}: the sheet is empty")
@@ -250,7 +251,7 @@ def _names(where: str, first: Sequence[str], names: Sequence[str] | None, own: b
     if names is None:
         return [cell.strip() for cell in first] if own else [str(k + 1) for k in range(len(first))]
     if isinstance(names, str) or len(set(names)) < len(list(names)):
-        raise InputError("names must be names of columns, each once")
+        raise InputError("names must be distinct column names")
     if len(list(names)) != len(first):
         raise InputError(f"{where}: {len(list(names))} names for {len(first)} columns")
     return list(names)
@@ -276,11 +277,11 @@ def _of_json(text: Any, where: str) -> Table:
             rows = read(content)
     except (ValueError, RecursionError) as error:
         if rows:
-            raise InputError(f"{where}: object {len(rows) + 1:,} is no JSON: {error}") from None
+            raise InputError(f"{where}: object {len(rows) + 1:,} is not JSON: {error}") from None
         try:
             rows = read(content)
         except (ValueError, RecursionError):
-            raise InputError(f"{where}: no JSON, neither lines nor an array: {error}") from None
+            raise InputError(f"{where}: neither JSON lines nor a JSON array: {error}") from None
     if isinstance(rows, list) and len(rows) == 1 and _of_columns(rows[0]):
         rows = rows[0]
     cells: dict[str, dict[int, Any]] = {}
@@ -288,7 +289,7 @@ def _of_json(text: Any, where: str) -> Table:
         cells = {key: dict(enumerate(column)) for key, column in rows.items()}
         rows = next(iter(rows.values()))
     elif not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
-        raise InputError(f"{where}: JSON of a table is objects, one a row, in lines or in an array")
+        raise InputError(f"{where}: a JSON table must have one object per row, in lines or in an array")
     else:
         for k, row in enumerate(rows):
             for key, cell in row.items():
@@ -349,7 +350,9 @@ def _parts(path: Path, begin: bytes) -> Iterator[bytes]:
                 one for one in archive.infolist() if not one.is_dir() and "__MACOSX" not in one.filename
             ]
             if len(inside) != 1:
-                raise InputError(f"{shown(path)}: {len(inside)} files in the archive; one is read")
+                raise InputError(
+                    f"{shown(path)}: {len(inside)} files in the archive; it must contain one"
+                )
             check_growth(path, path.stat().st_size, inside[0].file_size)
             with archive.open(inside[0]) as stream:
                 yield from iter(lambda: stream.read(STRETCH), b"")
@@ -373,7 +376,7 @@ def _utf8(data: Any, encoding: str | None, where: str) -> Any:
     except LookupError:
         raise InputError(f"{where}: unknown encoding {encoding!r}, such as utf-8 and cp1252") from None
     except UnicodeError:
-        raise InputError(f"{where}: the text is not {encoding}: name its encoding") from None
+        raise InputError(f"{where}: the text is not {encoding}: set its encoding") from None
 
 
 def _of_text(
@@ -419,7 +422,7 @@ def _of_text(
     except _Irregular as error:
         if "UTF8" in str(error):
             if encoded:
-                raise InputError(f"{where}: the text is not UTF-8: name its encoding") from None
+                raise InputError(f"{where}: the text is not UTF-8: set its encoding") from None
             text = _cp1252(text, notes)
         irregular, table.ragged = _read_irregular(text, *form)
         columns |= irregular
@@ -507,8 +510,8 @@ def _read_irregular(
     bad = [(line, size) for line, size in sizes if size != width]
     if 2 * len(bad) > len(sizes):
         raise InputError(
-            f"{where}, line {bad[0][0]}: {bad[0][1]} fields where the first line has {width}, as "
-            "in most rows: name the delimiter"
+            f"{where}, line {bad[0][0]}: {bad[0][1]} fields, but {width} in the first "
+            "line and most rows: set the delimiter"
         )
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
@@ -563,7 +566,7 @@ def _holds_line_ends(text: Any, where: str, delimiter: str, width: int) -> bool:
             break
         several, opened = True, -1
     if opened >= 0:
-        raise InputError(f"{where}, line {opened + 1}: a quote opens and is not closed")
+        raise InputError(f"{where}, line {opened + 1}: unclosed quote")
     return several
 
 

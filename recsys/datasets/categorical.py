@@ -46,7 +46,7 @@ def read_categorical(
     """
     table = read_table(path, header=True)
     if len(set(table.names)) < len(table.names):
-        raise InputError(f"{path}: two columns have one name")
+        raise InputError(f"{path}: two columns have the same name")
     columns = [table.texts(name) for name in table.names]
     rows = [list(row) for row in zip(*columns, strict=True)]
     return encode(table.names, rows, target, positive, str(path))
@@ -77,8 +77,7 @@ def encode(
         if len(values) != 2:
             found = ", ".join(map(str, values[:12]))
             raise InputError(
-                f"{source}: {target} has {len(values)} values ({found}); "
-                "name the one to learn with positive="
+                f"{source}: {target} has {len(values)} values ({found}); choose one with positive="
             )
         positive = [str(values[np.argmax(counts)])]
     wanted = [positive] if isinstance(positive, str) else list(positive)

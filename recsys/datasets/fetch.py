@@ -178,7 +178,7 @@ def _unpack(dataset: Dataset, archive: Path) -> Path:
             members = {Path(name).name: name for name in packed.namelist() if not name.endswith("/")}
             wanted = next((f for f in dataset.files if all(Path(x).name in members for x in f)), None)
             if wanted is None:
-                raise DatasetError(f"{archive} does not hold {' and '.join(dataset.files[0])}")
+                raise DatasetError(f"{archive} does not contain {' and '.join(dataset.files[0])}")
             for file in wanted:
                 info = packed.getinfo(members[Path(file).name])
                 check_growth(archive, info.compress_size, info.file_size)

@@ -229,7 +229,7 @@ def _objects_of(table: Table, column: str | None) -> Described:
     frame = read_features(table, column or _id_column(table), "object")
     found = _described("object", frame.index.to_numpy(dtype=object), frame, False)
     if found.by_id and len(table.names) == 1:
-        raise InputError(f"{table.name} has no feature beside the ids")
+        raise InputError(f"{table.name} has no features besides the ids")
     return found
 
 
@@ -282,7 +282,7 @@ def _graph(ends: NDArray[np.int64], here: Described, there: Described | None) ->
     if len(links) < len(ends):
         notes.append(f"repeated pairs, counted once: {len(ends) - len(links):,}")
     if len(links) == 0:
-        raise InputError("there is no link between two objects")
+        raise InputError("the graph has no links")
     other = here if there is None else there
     return Graph(
         here.X,

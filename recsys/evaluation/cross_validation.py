@@ -64,8 +64,8 @@ class RankingScorer:
         """Refuse what is no metric of rankings."""
         if not isinstance(parse_metric(self.metric)[0], RankingMetric):
             raise InputError(
-                f"metric {self.metric!r} depends on what the model was fitted on, which a scorer is not "
-                "told: use recsys.evaluate"
+                f"metric {self.metric!r} needs the training data, which a scorer does not "
+                "have: use recsys.evaluate"
             )
 
     def __call__(self, estimator: Any, X: Any, y: Any = None) -> float:

@@ -74,7 +74,7 @@ def measure(
             score_seconds += time.perf_counter() - start - compiled.seconds
         compile_seconds += compiled.seconds
         if not np.isfinite(scores).all():
-            raise InputError("scores hold NaN or infinity: there is no order to evaluate")
+            raise InputError("scores contain NaN or infinity")
         excluded = seen if filter_liked else sp.csr_matrix(seen.shape, dtype=seen.dtype)
         if rankings:
             table[rows] = M.ranking_values(rankings, scores, excluded, fold.test[users])
@@ -106,8 +106,8 @@ def _scores(
     ids, best = (np.asarray(part) for part in found)
     if ids.ndim != 2 or ids.shape != best.shape or len(ids) != len(users) or ids.dtype.kind not in "iu":
         raise InputError(
-            f"{kind}.recommend must return ids and scores, a row a user, not {ids.shape} "
-            f"{ids.dtype} and {best.shape} for {len(users)} users"
+            f"{kind}.recommend must return ids and scores with one row per user, not "
+            f"{ids.shape} {ids.dtype} and {best.shape} for {len(users)} users"
         )
     if ids.size and ids.max() >= items:
         raise InputError(f"{kind}.recommend returned item {ids.max()} of {items}")

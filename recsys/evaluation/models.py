@@ -51,11 +51,11 @@ def named_models(models: Models) -> list[NamedModel]:
             label, model = pair if isinstance(pair, tuple) and len(pair) == 2 else (None, pair)
             named.append(_named(label, model))
     if not named:
-        raise InputError("name at least one model")
+        raise InputError("pass at least one model")
     labels = [one.label for one in named]
     for label in labels:
         if labels.count(label) > 1:
-            raise InputError(f"two models are called {label!r}: label them, as in ('first', model)")
+            raise InputError(f"two models have the label {label!r}: set labels, as in ('first', model)")
     return named
 
 
@@ -80,7 +80,7 @@ def _named(label: Any, model: Any) -> NamedModel:
     if isinstance(model, Recommender):
         model = model.model if not isinstance(model.model, str) else ranker_of(model.model)
     if inspect.isclass(model):
-        raise InputError(f"{model.__name__} is a class: pass a model of it, as in {model.__name__}()")
+        raise InputError(f"{model.__name__} is a class: pass an object, as in {model.__name__}()")
     if not callable(getattr(model, "fit", None)) or not any(
         callable(getattr(model, method, None)) for method in ("scores", "recommend")
     ):

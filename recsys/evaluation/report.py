@@ -207,7 +207,10 @@ class Report:
         if attribute not in known:
             raise InputError(f"no users' attribute {attribute!r}: {did_you_mean(attribute, known)}")
         if not set(self.definitions) - self.per_fold:
-            raise InputError(f"{', '.join(self.definitions)}: one value for all users; measure auc, say")
+            raise InputError(
+                f"{', '.join(self.definitions)}: only one value for all users; use a "
+                "metric per user, such as auc"
+            )
         groups = _grouped(table[attribute])
         out = []
         for group in groups.cat.categories:
@@ -419,5 +422,5 @@ def _range(low: float, high: float) -> str:
 def _texts(what: str, ids: Any) -> list[str]:
     texts = [str(one) for one in ids]
     if len(set(texts)) < len(texts):
-        raise InputError(f"two {what} ids are the same as text: give all of one type")
+        raise InputError(f"two {what} ids are equal as text: use one type for all ids")
     return texts

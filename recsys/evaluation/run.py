@@ -219,9 +219,9 @@ def parsed_metrics(metrics: str | Sequence[str]) -> list[ParsedMetric]:
     parsed = [M.parse_metric(text) for text in texts_of("metrics", metrics)]
     names = [name for _, _, name in parsed]
     if not names:
-        raise InputError("name at least one metric")
+        raise InputError("pass at least one metric")
     if len(set(names)) < len(names):
-        raise InputError(f"metrics name {max(names, key=names.count)!r} twice")
+        raise InputError(f"metric {max(names, key=names.count)!r} is repeated")
     return parsed
 
 

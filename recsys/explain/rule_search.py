@@ -112,7 +112,7 @@ def _checked(X: ArrayLike, signed: ArrayLike, names: Sequence[str]) -> tuple[Any
     if weights.shape != (rows.shape[0],):
         raise InputError(f"there are {rows.shape[0]} rows and weights of shape {weights.shape}")
     if not np.isfinite(weights).all():
-        raise InputError("the weights hold NaN or infinity")
+        raise InputError("the weights contain NaN or infinity")
     if not (weights > 0).any() or rows.shape[1] == 0:
         raise InputError("a rule needs at least one feature and one row of positive weight")
     return rows, weights

@@ -159,8 +159,8 @@ class FactorMachine(BaseEstimator):
         if refused:
             able = [name for name in solver_names() if not refusal(name, *rest)]
             raise InputError(
-                f"solver {self.solver!r} cannot serve {refused}"
-                + (f": use solver={' or '.join(map(repr, able))}" if able else "; no solver can")
+                f"solver {self.solver!r} does not support {refused}"
+                + (f": use solver={' or '.join(map(repr, able))}" if able else "; no solver does")
             )
         if self.fit_lambda and not all(map(size_matters, self._forms())):
             raise InputError(
@@ -246,7 +246,7 @@ class FactorMachine(BaseEstimator):
     ) -> None:
         rng = check_random_state(self.random_state)
         if self._loss().pairwise and len(np.unique(y)) < 2:
-            raise InputError(f"loss {self.loss!r} compares rows of two classes, and all are of one")
+            raise InputError(f"loss {self.loss!r} compares rows of two classes, but y has one class")
         features = X.shape[1]
         again = (
             self.warm_start
@@ -409,7 +409,7 @@ def clean_rows(X: Any) -> sp.csr_matrix:
     """Return a canonical copy: no duplicates, no stored zeros, sorted, finite as float32."""
     rows = sp.csr_matrix(X, copy=True)
     if np.abs(rows.data).max(initial=0.0) > LARGEST:
-        raise InputError("X holds values that are infinite as float32: scale the features")
+        raise InputError("X contains values too large for float32: scale the features")
     rows.sum_duplicates()
     rows.eliminate_zeros()
     return rows

@@ -236,7 +236,7 @@ class BayesianFactorizationMachineRegressor(RegressorMixin, BayesianFactorizatio
             centre = _mean(y, weights) if self.fit_intercept else 0.0
             scale = float(np.sqrt(_mean((y - centre) ** 2, weights)))
         if not np.isfinite(scale):
-            raise InputError("y is too large for its squares to be numbers: divide it")
+            raise InputError("y is too large to be squared: scale it")
         if scale <= ROUNDING * abs(centre):  # one number in all rows, but for rounding
             scale, y = abs(centre) or 1.0, np.full(len(y), centre)
         self._sample(rows, (y - centre) / scale, False, scale, weights)

@@ -97,10 +97,12 @@ class PairEncoder:
         for what, given, size in (("users", users, self.sizes_[0]), ("items", items, self.sizes_[1])):
             ids = check_ids(what, given, size if self.unknown == "error" else None)
             if len(ids) and ids.min() < 0:
-                raise InputError(f"{what} hold negative indices")
+                raise InputError(f"{what} contain negative indices")
             both.append(ids)
         if len(both[0]) != len(both[1]):
-            raise InputError(f"{len(both[0])} users and {len(both[1])} items do not pair")
+            raise InputError(
+                f"users and items must have equal lengths, not {len(both[0])} and {len(both[1])}"
+            )
         blocks = []
         for field in self._parts:
             ids = both[0] if field.of_user else both[1]

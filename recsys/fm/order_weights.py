@@ -17,10 +17,7 @@ __all__ = ["check_theta", "weights_of_ones"]
 def check_theta(theta: Any, degree: int, fit_lower: str | None) -> NDArray[np.float64]:
     """Return the given weights of the orders, (degree,): finite, and of a model that takes them."""
     if fit_lower != "inhomogeneous":
-        raise InputError(
-            f"theta is given under fit_lower='inhomogeneous', not {fit_lower!r}: others learn "
-            "it, or have none"
-        )
+        raise InputError(f"theta is only for fit_lower='inhomogeneous', not {fit_lower!r}")
     try:
         given = real_array("theta", theta, 1, finite=True)
     except InputError:

@@ -211,7 +211,7 @@ class Interpretation:
 
     def _selects(self) -> bool:
         if self.penalty == "l2":
-            raise InputError("penalty 'l2' leaves no interaction out: use a sparse one, such as 'ti'")
+            raise InputError("penalty 'l2' is not sparse: use a sparse penalty, such as 'ti'")
         return True
 
     @available_if(_selects)

@@ -67,7 +67,7 @@ def table_rows(
         raise InputError("the table has no columns")
     target = str(table.columns[-1]) if target is None else target
     if target not in table.columns:
-        raise InputError(f"no column {target!r}; there are {', '.join(map(str, table.columns))}")
+        raise InputError(f"no column {target!r}; found: {', '.join(map(str, table.columns))}")
     table = table[table[target].notna()]
     if len(table) > rows:
         table = table.sample(rows, random_state=seed).sort_index()
@@ -78,7 +78,7 @@ def table_rows(
     features = features[[name for name in features if not _is_name(features[name])]]
     encoded = encode_table(features, buckets=buckets)
     if not encoded.X.shape[1]:
-        raise InputError(f"no column beside {target!r} is a feature")
+        raise InputError(f"no column besides {target!r} is a feature")
     return Rows(encoded.X, y, encoded.names)
 
 

@@ -19,7 +19,9 @@ def resolve(kernel: Any, params: dict[str, Any] | None = None) -> Callable[..., 
     if isinstance(kernel, str):
         return make_kernel(kernel, **(params or {}))
     if isinstance(kernel, type) or not callable(kernel):
-        raise InputError(f"a kernel is a name, a Kernel or a function of two matrices, not {kernel!r}")
+        raise InputError(
+            f"a kernel must be a name, a Kernel or a function of two matrices, not {kernel!r}"
+        )
     return kernel if isinstance(kernel, Kernel) else FunctionKernel(kernel)
 
 

@@ -85,7 +85,9 @@ class _Combination(TwoClassMixin, BaseEstimator):
             rows = len(self.dual_)
             fitting = all(K.ndim == 2 and K.shape[1] == rows for K in given)
             if len(given) != self.n_kernels_ or not fitting:
-                raise InputError(f"X must hold {self.n_kernels_} matrices with a column a training row")
+                raise InputError(
+                    f"X must contain {self.n_kernels_} matrices with one column per training row"
+                )
             parts = given
         else:
             X = checked_rows(self, X, dtype="numeric", accept_sparse="csr", reset=False)
@@ -113,7 +115,7 @@ class _Combination(TwoClassMixin, BaseEstimator):
             matrices = [np.asarray(K, dtype=np.float64) for K in X]
             rows = len(matrices[0]) if matrices else 0
             if rows == 0 or any(K.shape != (rows, rows) or not np.isfinite(K).all() for K in matrices):
-                raise InputError("precomputed kernels are finite square matrices of one size")
+                raise InputError("precomputed kernels must be finite square matrices of one size")
             y = np.asarray(y)
             makers = [lambda K=K: K for K in matrices]
         else:

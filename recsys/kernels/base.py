@@ -114,7 +114,9 @@ class Kernel:
         sizes, places = np.unique(np.concatenate([a, b]), return_inverse=True)
         out = values(self, s, places[: len(a), None], places[len(a) :], sizes, n, normalize)
         if not np.isfinite(out).all():
-            raise InputError(f"{self} leaves the range of float64 on these vectors: pass normalize=True")
+            raise InputError(
+                f"{self} exceeds the range of float64 on these vectors: pass normalize=True"
+            )
         if normalize and Z is None:
             np.fill_diagonal(out, 1.0)
         return out
@@ -208,7 +210,7 @@ def binary_rows(X: ArrayLike, name: str) -> sp.csr_matrix:
         raise InputError(f"{name} has {given.ndim} dimensions; one row per vector is needed")
     matrix = sp.csr_matrix(given.astype(np.float32) if given.dtype == np.float16 else given)
     if not np.isfinite(matrix.data).all():
-        raise InputError(f"{name} holds NaN or infinity; entries must be finite")
+        raise InputError(f"{name} contains NaN or infinity")
     out = sp.csr_matrix((matrix.data > 0, matrix.indices.copy(), matrix.indptr.copy()), matrix.shape)
     out.sum_duplicates()
     out.eliminate_zeros()

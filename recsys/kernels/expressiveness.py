@@ -120,7 +120,7 @@ def signs(y: ArrayLike) -> NDArray[np.float64]:
     labels = np.asarray(y)
     classes = np.unique(labels)
     if labels.ndim != 1 or len(classes) != 2:
-        raise InputError(f"y must hold two classes, one label a row; found {len(classes)}")
+        raise InputError(f"y must have two classes and one label per row; found {len(classes)} classes")
     return np.where(labels == classes[1], 1.0, -1.0)
 
 
@@ -210,7 +210,7 @@ def _nearest(kernel: Any, m: int, f: NDArray[np.float64]) -> NDArray[np.float64]
     """Return the coefficients ≥ 0 that come nearest to values f."""
     largest = float(np.abs(f).max())
     if not np.isfinite(largest):
-        raise InputError(f"{kernel} leaves the range of float64 on vectors of {m} ones: lower m")
+        raise InputError(f"{kernel} exceeds the range of float64 on vectors of {m} ones: lower m")
     if largest == 0.0:
         return np.zeros(m + 1)
     from scipy.optimize import nnls  # late: only this fit needs it
@@ -225,8 +225,8 @@ def _nearest(kernel: Any, m: int, f: NDArray[np.float64]) -> NDArray[np.float64]
         if error <= 1e-10:
             return g * largest
     raise FitError(
-        f"{kernel} is no dot-product kernel: sums of mC-kernels with coefficients of at least 0 "
-        f"miss it by {error:.2g} of its largest value"
+        f"{kernel} is not a dot-product kernel: the best non-negative sum of mC-kernels "
+        f"has an error of {error:.2g} of its largest value"
     )
 
 
@@ -235,5 +235,5 @@ def _square(K: ArrayLike) -> NDArray[np.float64]:
     if G.ndim != 2 or G.shape[0] != G.shape[1] or len(G) == 0:
         raise InputError(f"K has shape {G.shape}; a square matrix of at least one row is needed")
     if not np.isfinite(G).all():
-        raise InputError("K holds NaN or infinity")
+        raise InputError("K contains NaN or infinity")
     return G

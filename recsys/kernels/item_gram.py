@@ -66,7 +66,7 @@ def item_gram(
             out[rows, later] = values(kernel, s, i, j, sizes, n, normalize)
             out[later, rows] = out[rows, later].T
     if not np.isfinite(out).all():
-        raise InputError(f"{kernel} leaves the range of float32 on these items: normalize it")
+        raise InputError(f"{kernel} exceeds the range of float32 on these items: normalize it")
     if normalize:
         _isolate(out, counts.diagonal() == 0)
     return out

@@ -164,13 +164,13 @@ def parse(text: str) -> Expression:
     `<->`; also ¬ ∧ ↑ ⊕ ∨ ↓ → ← ↛ ↚ ↔, and the words not, and, xor, or.
     """
     if not isinstance(text, str) or len(text) > 10_000:
-        raise InputError("a formula is a text of at most 10,000 characters")
+        raise InputError("a formula must be text of at most 10,000 characters")
     tokens, places, at = [], [], 0
     while text[at:].strip():
         found = TOKEN.match(text, at)
         if found is None:
             raise InputError(
-                f"formula {text[:60]!r}: {text[at:].strip()[:1]!r} at {at} is no operator or name"
+                f"formula {text[:60]!r}: {text[at:].strip()[:1]!r} at {at} is not an operator or name"
             )
         tokens.append(SYMBOLS.get(found.group(1), found.group(1)))
         places.append(found.start(1))

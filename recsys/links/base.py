@@ -100,7 +100,7 @@ class LinkPredictor(BaseEstimator):
             raise InputError(f"y has shape {labels.shape} for {len(left)} pairs")
         self.classes_ = np.unique(labels)
         if len(self.classes_) != 2:
-            raise InputError(f"y must hold two classes, and has {len(self.classes_)}")
+            raise InputError(f"y must have two classes, and has {len(self.classes_)}")
         self.n_features_ = (A.shape[1], B.shape[1])
         self._fit(Task(A, B, left, right, np.where(labels == self.classes_[1], 1.0, -1.0)))
         return self
@@ -137,7 +137,7 @@ class LinkPredictor(BaseEstimator):
         name = next((name for name in LINKS if LINKS.get(name) is type(self)), None)
         if name is None:
             raise InputError(
-                f"{type(self).__name__} cannot be saved: it is no link predictor with a name"
+                f"{type(self).__name__} cannot be saved: it is not a registered link predictor"
             )
         params = {key: value for key, value in self.get_params().items() if key != "device"}
         if not isinstance(params.get("random_state", 0), (int, np.integer)):
@@ -248,7 +248,7 @@ def _read(path: model_file.Target, kind: type[LinkPredictor]) -> Any:
     file, name = model_file.name_of(path), manifest.get("link_predictor")
     if not isinstance(name, str):
         hint = ": read it with recsys.load_ranker" if "ranker" in manifest else ""
-        raise ModelFileError(f"{file} holds no link predictor{hint}")
+        raise ModelFileError(f"{file} contains no link predictor{hint}")
     try:
         model = make_link_predictor(name, **manifest["params"])
         state = model_file.unpacked(manifest["state"], arrays)
@@ -293,7 +293,7 @@ def _features(name: str, X: Any) -> sp.csr_matrix:
     if min(rows.shape) == 0:
         raise InputError(f"{name} is empty: {rows.shape[0]} objects of {rows.shape[1]} features")
     if not np.abs(rows.data).max(initial=0.0) <= np.finfo(np.float32).max:
-        raise InputError(f"{name} holds NaN, infinity or a number too large for float32")
+        raise InputError(f"{name} contains NaN, infinity or a number too large for float32")
     rows.sum_duplicates()
     rows.eliminate_zeros()
     return rows
@@ -302,5 +302,5 @@ def _features(name: str, X: Any) -> sp.csr_matrix:
 def check_symmetric(wanted: bool | None, one_kind: bool) -> bool:
     """Return whether to symmetrize: by default where both ends are of one kind, and never elsewhere."""
     if wanted and not one_kind:
-        raise InputError("symmetric=True needs both ends among the rows of A: give B=None")
+        raise InputError("symmetric=True needs objects of one kind: pass B=None")
     return one_kind if wanted is None else wanted

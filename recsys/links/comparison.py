@@ -91,9 +91,9 @@ def link_metrics(labels: ArrayLike, scores: ArrayLike) -> LinkMetrics:
     """
     truth, found = real_array("labels", labels, 1) > 0, real_array("scores", scores, 1, finite=True)
     if len(truth) != len(found):
-        raise InputError(f"there are {len(truth)} labels and {len(found)} scores; one a pair is needed")
+        raise InputError(f"{len(truth)} labels and {len(found)} scores; pass one of each per pair")
     if truth.all() or not truth.any():
-        raise InputError("labels must hold both links and pairs without one")
+        raise InputError("labels must include links and pairs without a link")
     predicted = found > 0
     return LinkMetrics(
         float(roc_auc_score(truth, found)),
@@ -130,17 +130,15 @@ def split_graph(
     seed : int
     """
     if check_flag("cold", cold) and graph.by_id:
-        raise InputError(
-            "nothing is known of unseen objects but their ids: give features, or hold out pairs"
-        )
+        raise InputError("unseen objects have no features: add features, or hold out pairs")
     cut = split_objects if cold else split_pairs
     split = cut(graph.links, *graph.sizes, test_size=test_size, ratio=ratio, seed=seed)
     for name, labels in (("train", split.train_labels), ("test", split.test_labels)):
         up = int(labels.sum())
         if min(up, len(labels) - up) < 2:
             raise InputError(
-                f"{up} links and {len(labels) - up} other pairs to {name} on; at least 2 of each are "
-                "needed: give more links, or hold out another share"
+                f"too few pairs to {name} on: {up} links and {len(labels) - up} others; "
+                "at least 2 of each are needed. Add links, or change the held-out share"
             )
     return split
 
@@ -178,7 +176,7 @@ def compare_links(
     names = list(dict.fromkeys(texts_of("models", models)))
     unfitted = [_unfitted(name) for name in names]
     if not names:
-        raise InputError("name at least one link predictor")
+        raise InputError("pass at least one link predictor")
     split = split_graph(graph, cold=cold, test_size=test_size, ratio=ratio, seed=seed)
     results = []
     for k, (name, model) in enumerate(zip(names, unfitted, strict=True)):

@@ -465,17 +465,14 @@ class PairFactorizationMachine(_Factorized):
         if self.theta is not None:
             check_theta(self.theta, self.degree, self.fit_lower)
         if self.penalty != "l2" and self.fit_lower not in ("explicit", None):
-            raise InputError(
-                f"penalty={self.penalty!r} is of orders with tables of their own: set "
-                "fit_lower='explicit' or None"
-            )
+            raise InputError(f"penalty={self.penalty!r} needs fit_lower='explicit' or None")
         super().check_parameters()
 
     @property
     def theta_(self) -> NDArray[np.float64] | None:
         """The weights of the orders that share a table, (degree,)."""
         if not hasattr(self, "terms_"):
-            raise AttributeError("theta_ is there after fit")
+            raise AttributeError("theta_ is available only after fit")
         return self.terms_[-1].theta
 
     def _shrinkage(self, term: PairTerm) -> Shrinkage:

@@ -73,8 +73,8 @@ def sample_negatives(
     left = total - len(np.unique(taken))
     if count > left:
         raise InputError(
-            f"{count:,} pairs without a link are needed and there are {left:,}: take fewer for each "
-            "link, or give more objects"
+            f"{count:,} pairs without a link are needed, but only {left:,} exist: lower "
+            "the ratio, or add objects"
         )
     rng = np.random.default_rng(seed)
     width = n_left if n_right is None else n_right
@@ -98,7 +98,7 @@ def _checked(
     left = check_integer("n_left", n_left, 0)
     right = None if n_right is None else check_integer("n_right", n_right, 0)
     if left * (right or left) > MOST_PAIRS:
-        raise InputError(f"{left:,} × {right or left:,} objects have more pairs than can be numbered")
+        raise InputError(f"{left:,} × {right or left:,} objects have too many pairs")
     given = as_array(name, pairs)
     if given.size == 0 and given.dtype.kind in "biuf":
         return np.empty((0, 2), dtype=np.int64), left, right

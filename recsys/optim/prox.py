@@ -107,7 +107,7 @@ def project_simplex(v: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the nearest point of the simplex {θ ≥ 0, Σθ = 1} to a finite v, of any size."""
     v = real_array("v", v, 1, finite=True)
     if v.size == 0:
-        raise InputError("v has no entry, and the simplex of none has no point")
+        raise InputError("v must have at least one entry")
     with np.errstate(over="ignore"):  # what is so far below the largest is 0
         v = v - v.max()  # a constant changes nothing, and 1 is lost beside 10¹⁶
         u = np.sort(v)[::-1]

@@ -84,11 +84,11 @@ class ItemsetMap(_Map):
         check_choice("distribution", self.distribution, DISTRIBUTIONS)
         size = len(_itemsets(self.itemsets, "itemsets"))
         if size == 0:
-            raise InputError("itemsets must list at least one")
+            raise InputError("itemsets must contain at least one itemset")
         if self.weights is not None:
             _numbers(self.weights, size, "weights")
         if self.groups is not None and np.shape(self.groups) != (size,):
-            raise InputError(f"groups must be one for each of {size} itemsets")
+            raise InputError(f"groups must have one entry for each of {size} itemsets")
         check_real("sparsity", self.sparsity, 0.0, 1.0, open_high=True)
         if self.probabilities is not None:
             number = 0 if self.groups is None else len(np.unique(np.asarray(self.groups)))
@@ -229,14 +229,14 @@ def _itemsets(given: Any, name: str) -> list[tuple[int, ...]]:
 def _numbers(given: Any, size: int, name: str) -> NDArray[np.float64]:
     out = real_array(name, given, finite=True)
     if out.shape != (size,) or (out < 0).any():
-        raise InputError(f"{name} must be {size} numbers, none below 0")
+        raise InputError(f"{name} must be {size} non-negative numbers")
     return out
 
 
 def _probabilities(given: Any, groups: int) -> NDArray[np.float64]:
     p = _numbers(given, groups, "probabilities")
     if not (p > 0).all() or not np.isclose(p.sum(), 1.0):
-        raise InputError("probabilities must be above 0 and sum to 1")
+        raise InputError("probabilities must be positive and sum to 1")
     return p / p.sum()
 
 
@@ -262,7 +262,7 @@ def _all_differ(counts: list[Counter[int]]) -> None:
     for count in counts:
         key = tuple(sorted(count.elements()))
         if key in seen:
-            raise InputError(f"itemset {key} comes twice: give it once, with the sum of its weights")
+            raise InputError(f"itemset {key} is repeated: pass it once, with the sum of its weights")
         seen.add(key)
 
 

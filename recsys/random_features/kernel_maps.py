@@ -65,7 +65,7 @@ class _Map(TransformerMixin, BaseEstimator):
         checked: Any = checked_rows(self, X, accept_sparse="csr", dtype=np.float64, reset=reset)
         rows = sp.csr_matrix(checked, copy=True)  # writable, as what is compiled takes it
         if np.abs(rows.data).max(initial=0.0) > np.finfo(np.float32).max:
-            raise InputError("X holds a number too large for float32: scale the features")
+            raise InputError("X contains a number too large for float32: scale the features")
         return rows
 
     def _check_bases(self, features: int, tables: float = 1) -> None:
@@ -197,9 +197,9 @@ class RandomKernelMap(_Map):
         check_integer("n_components", self.n_components, 1)
         check_choice("distribution", self.distribution, DISTRIBUTIONS)
         if self.sampling != "dense" and self.distribution != "rademacher":
-            raise InputError(f"sampling {self.sampling} has signs: distribution must be rademacher")
+            raise InputError(f"sampling {self.sampling} needs distribution rademacher")
         if check_real("sparsity", self.sparsity, 0.0, 1.0) == 1.0:
-            raise InputError("sparsity must be below 1: bases of zeros carry nothing")
+            raise InputError("sparsity must be below 1")
         if self.sampling == "subsampled":
             check_integer("subset", self.subset, 1 if self._polynomial else self.degree)
         if check_real("coef", self.coef, 0.0) > 0.0 and not (

@@ -92,7 +92,9 @@ class DotProductMap(_Map):
             except (TypeError, ValueError):
                 raise InputError("coefficients must be a name, numbers or a function") from None
             if a.ndim != 1 or not np.isfinite(a).all() or (a < 0).any() or not (a > 0).any():
-                raise InputError("coefficients must be finite, none below 0 and one above it")
+                raise InputError(
+                    "coefficients must be finite and non-negative, with at least one above 0"
+                )
 
     def _draw(self, features: int, rng: np.random.Generator) -> None:
         given, D, r = self.coefficients, self.n_components, float(self.ratio)
@@ -112,7 +114,7 @@ class DotProductMap(_Map):
             p /= p.sum()
             self._check_bases(features, float(p @ seen) + kept)
         if not np.isfinite(a).all() or (a < 0).any():
-            raise InputError("coefficients must give finite numbers, none below 0")
+            raise InputError("coefficients must be finite and non-negative")
         if not (a > 0).any():
             raise InputError(
                 f"coefficients are 0 at all orders that were drawn, {seen[0]} to {seen[-1]}: raise "
@@ -120,7 +122,9 @@ class DotProductMap(_Map):
             )
         if p.min() < np.finfo(np.float64).tiny:
             rare = seen[np.argmin(p)]
-            raise InputError(f"ratio={r:g} leaves order {rare} no probability: bring it closer to 1")
+            raise InputError(
+                f"ratio={r:g} gives order {rare} a probability of 0: use a ratio closer to 1"
+            )
         if not (isinstance(given, str) or callable(given)):
             self.orders_ = rng.choice(seen, D, p=p)
         scales = np.sqrt(a) / np.sqrt(p)  # below 1e308, where a/p may leave float64

@@ -152,8 +152,8 @@ class Ranker:
         # cannot rank the users of a test fold is refused here.
         if "fold-in" not in self.capabilities:
             raise CapabilityError(
-                f"{self.name} cannot rank users it was not fitted on, which cross-validation by "
-                "scikit-learn asks for: use recsys.evaluate or recsys.tuning"
+                f"{self.name} cannot rank users it was not fitted on, which "
+                "cross-validation needs: use recsys.evaluate or recsys.tuning"
             )
         from sklearn.base import BaseEstimator  # late: it takes half a second
 
@@ -227,8 +227,7 @@ class Ranker:
         users, items = liked.shape
         if users == 0 or items == 0 or liked.nnz == 0:
             raise InputError(
-                f"user_items of shape ({users}, {items}) holds no liked item (no value above 0): "
-                "there is nothing to fit"
+                f"user_items of shape ({users}, {items}) has no liked items (no values above 0)"
             )
         item_features = checked_features("item_features", item_features, items, "items")
         user_features = checked_features("user_features", user_features, users, "users")

@@ -201,7 +201,7 @@ class Blend(StandardizedSum):
             raise InputError("models must name rankers, as in ease+cf-komd:kernel=mc;degree=2")
         for part in parts:
             if not isinstance(part, Ranker):
-                raise InputError(f"models: {part!r} is no ranker")
+                raise InputError(f"models: {part!r} is not a ranker")
             if isinstance(part, StandardizedSum):
                 raise InputError(f"models: {part.name} cannot be part of a blend")
             if not part.folds_in:
@@ -221,7 +221,7 @@ class Blend(StandardizedSum):
         except (TypeError, ValueError) as error:
             raise InputError(f"weights must be numbers joined by +, not {self.weights!r}") from error
         if len(values) != count or not np.isfinite(values).all() or min(values) < 0:
-            raise InputError(f"weights must be {count} numbers, none below 0, not {self.weights!r}")
+            raise InputError(f"weights must be {count} non-negative numbers, not {self.weights!r}")
         return np.array(values)
 
     def _saved_params(self) -> dict[str, Any]:

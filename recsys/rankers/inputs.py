@@ -90,7 +90,7 @@ def _numbers(name: str, given: Any, unknown: str = "") -> sp.csr_matrix:
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} must be a matrix of numbers") from error
     if not np.isfinite(X.data).all():
-        raise InputError(f"{name} hold NaN or infinity{unknown}")
+        raise InputError(f"{name} contain NaN or infinity{unknown}")
     return X
 
 
@@ -102,9 +102,9 @@ def checked_times(given: Any, shape: tuple[int, int]) -> sp.csr_matrix | None:
     if times.shape != shape:
         raise InputError(f"times are of shape {times.shape} for interactions of shape {shape}")
     if (times.data < 0).any():
-        raise InputError("times hold a value below 0: they count from a start, such as Unix seconds")
+        raise InputError("times contain a negative value: use times from a start, such as Unix seconds")
     entries = times.nnz
     times.sum_duplicates()
     if times.nnz < entries:
-        raise InputError("times hold an item twice in a row: name each item once")
+        raise InputError("times repeat an item in a row: give each item one time")
     return times

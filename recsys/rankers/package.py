@@ -64,7 +64,7 @@ class Profile:
         """Return the profile of a new user who liked these items at these times, so much of each."""
         row = row_of(items, n_items)
         if row.nnz < len(items):
-            raise InputError("an item is in the history twice: name each item once")
+            raise InputError("an item is in the history twice: list each item once")
         ascending = np.argsort(np.asarray(items, dtype=np.int64))
         if weights is not None:
             row.data[:] = np.asarray(weights)[ascending]
@@ -247,10 +247,10 @@ class ModelPackage:
             Keep unknown ids of a history in the profile's `unknown` instead of refusing them.
         """
         if (user is None) == (history is None):
-            raise InputError("name whom by exactly one of user and history")
+            raise InputError("pass exactly one of user and history")
         if history is None:
             if times is not None or weights is not None:
-                raise InputError("times and weights are given with a history; those of a user are known")
+                raise InputError("times and weights need a history")
             return self._known(str(user))
         return self._new([str(name) for name in history], times, weights, skip_unknown)
 
@@ -274,16 +274,16 @@ class ModelPackage:
     ) -> Profile:
         if not self.ranker.folds_in:
             raise CapabilityError(
-                f"{self.ranker.name} ranks the users that it was fitted on, and no history; fit a "
-                "ranker that folds in"
+                f"{self.ranker.name} cannot rank a history, only users of the fit; use a "
+                "ranker with the ability fold-in"
             )
         if len(set(history)) < len(history):
             twice = next(name for k, name in enumerate(history) if name in history[:k])
-            raise InputError(f"item {twice[:60]!r} is in the history twice: name each item once")
+            raise InputError(f"item {twice[:60]!r} is in the history twice: list each item once")
         when = np.arange(1.0, len(history) + 1)
         if times is not None:
             if len(times) != len(history):
-                raise InputError(f"{len(times)} times are given for a history of {len(history)} items")
+                raise InputError(f"{len(times)} times for a history of {len(history)} items")
             pairs = zip(history, times, strict=True)
             when = np.array([moment(f"time of item {name[:60]!r},", given) for name, given in pairs])
         much = None if weights is None else self._weights(history, weights)
@@ -298,12 +298,12 @@ class ModelPackage:
     def _weights(self, history: list[str], weights: Sequence[float]) -> NDArray[np.float64]:
         if not self.ranker.weighted:
             raise InputError(
-                f"{self.ranker.name} takes no weights: leave them out, or fit a ranker that learns from "
-                "them, such as als"
+                f"{self.ranker.name} does not use weights: leave them out, or use a "
+                "weighted ranker, such as als"
             )
         if np.shape(weights) != (len(history),):
             raise InputError(
-                f"weights must be a list of {len(history)} numbers, one for each item of the history"
+                f"weights must be a list of {len(history)} numbers, one per item of the history"
             )
         for name, weight in zip(history, weights, strict=True):
             check_real(f"weight of item {name[:60]!r}", weight, LEAST_WEIGHT, MOST_WEIGHT)
@@ -371,8 +371,8 @@ def load_package(
     name = model_file.name_of(path)
     if "package.json" not in arrays:
         raise ModelFileError(
-            f"{name} holds a ranker without ids: write it with `recsys fit --out`, or with "
-            f"`recsys.Recommender({ranker.name!r}).fit(matrix).save(...)`"
+            f"{name} contains a ranker without ids: write it with `recsys fit --out`, or "
+            f"with `recsys.Recommender({ranker.name!r}).fit(matrix).save(...)`"
         )
     tables = json.loads(arrays["package.json"].tobytes())
     user_ids, item_ids, titles = (_objects(tables[key]) for key in ("user_ids", "item_ids", "titles"))

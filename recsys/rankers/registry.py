@@ -63,8 +63,8 @@ def make_ranker(name: str, /, **params: Any) -> Ranker:
     """
     if isinstance(name, str) and ":" in name and (short := name.split(":")[0]) in RANKERS.names():
         raise InputError(
-            f"give parameters as keywords, make_ranker({short!r}, …), not {name[:60]!r}: Recommender "
-            "and evaluate read such a text"
+            f"pass parameters as keywords, make_ranker({short!r}, …), not {name[:60]!r}; "
+            "Recommender and evaluate accept such text"
         )
     ranker: Ranker = files.unfitted(name, params)
     return ranker

@@ -147,7 +147,7 @@ class SLIST(Ranker):
     def _check_parameters(self) -> None:
         if len(self._inference_laws()) != len(parse_decays("decay", self.decay)):
             raise InputError(
-                f"inference_decay must hold one law for each of decay={self.decay!r}, "
+                f"inference_decay must have one law for each law of decay={self.decay!r}, "
                 f"not {self.inference_decay!r}"
             )
         if len(parse_decays("target_decay", self.target_decay)) != 1:

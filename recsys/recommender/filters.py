@@ -96,7 +96,7 @@ def passing(features: pd.DataFrame | None, filters: Mapping[str, Any]) -> NDArra
             f"filters must be a mapping such as {{'year': (1980, 1999)}}, not {type(filters).__name__}"
         )
     if features is None or len(features.columns) == 0:
-        raise InputError("filters need attributes: give Interactions.from_frame a table items=")
+        raise InputError("filters need attributes: pass items= to Interactions.from_frame")
     keep = np.ones(len(features), dtype=bool)
     for name, condition in filters.items():
         if name not in features.columns:
@@ -108,14 +108,14 @@ def passing(features: pd.DataFrame | None, filters: Mapping[str, Any]) -> NDArra
 
 def _between(name: str, cells: pd.Series, ends: tuple[Any, ...]) -> NDArray[np.bool_]:
     if len(ends) != 2:
-        raise InputError(f"filter {name!r}: a pair (least, most) is needed, not {len(ends)} values")
+        raise InputError(f"filter {name!r}: a range needs a pair (least, most), not {len(ends)} values")
     known = ~(pd.isna(cells) | (cells.astype(str) == "")).to_numpy(dtype=bool)
     values = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
     dates = not np.isfinite(values[known]).all()
     if dates:
         values = np.array([iso_seconds(str(cell)) for cell in cells])
         if not np.isfinite(values[known]).all():
-            raise InputError(f"filter {name!r}: the column holds text: give a list of values")
+            raise InputError(f"filter {name!r}: the column contains text: pass a list of values")
     least, most = (_end(name, end, dates) for end in ends)
     return known & ~(values < least) & ~(values > most)
 
@@ -133,7 +133,9 @@ def _end(name: str, end: Any, dates: bool) -> float:
         value = float(end)
     if np.isnan(value):
         holds = "dates" if dates else "numbers"
-        raise InputError(f"filter {name!r}: the column holds {holds}, the end is {str(end)[:40]!r}")
+        raise InputError(
+            f"filter {name!r}: the column contains {holds}, but the bound is {str(end)[:40]!r}"
+        )
     return value
 
 
@@ -141,7 +143,7 @@ def _among(name: str, cells: pd.Series, condition: Any) -> NDArray[np.bool_]:
     several = isinstance(condition, (list, set, frozenset, np.ndarray, pd.Series))
     if not several and not isinstance(condition, (str, bool, int, float, np.generic)):
         raise InputError(
-            f"filter {name!r}: give one value, a list of values or a pair (least, most), "
+            f"filter {name!r}: pass one value, a list of values or a pair (least, most), "
             f"not {condition!r}"
         )
     values = {_text(value) for value in (condition if several else [condition])}

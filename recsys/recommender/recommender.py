@@ -127,7 +127,7 @@ class Recommender:
             As in `Interactions.from_frame`, for a table or path: user, item, rating, time, weight, …
         """
         if columns and (isinstance(data, Interactions) or sp.issparse(data)):
-            raise InputError(f"{next(iter(columns))} is for a table or a file")
+            raise InputError(f"{next(iter(columns))} applies only to a table or file")
         if sp.issparse(data):
             data = Interactions.from_matrix(data, name="data")
         elif not isinstance(data, Interactions):
@@ -372,7 +372,7 @@ class Recommender:
         who = package.rows(id_list("users", users))[0]
         what = package.items(id_list("items", items))
         if len(who) != len(what) and 1 not in (len(who), len(what)):
-            raise InputError(f"{len(who)} users and {len(what)} items: give equally many")
+            raise InputError(f"users and items must have equal lengths, not {len(who)} and {len(what)}")
         who, what = np.broadcast_arrays(who, what)
         scores = np.zeros(len(who))
         every, at = np.unique(who, return_inverse=True)

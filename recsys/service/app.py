@@ -311,7 +311,7 @@ def recommended(model: ServedModel, body: schemas.RecommendRequest) -> Response:
     package, profile = model.package, profile_of(model, body)
     if body.why and body.n * profile.row.nnz > schemas.MOST_REASONS:
         most = schemas.MOST_REASONS // profile.row.nnz
-        raise InputError(f"n: at most {most} items are explained for {profile.row.nnz} liked ones")
+        raise InputError(f"n must be at most {most} for {profile.row.nnz} liked items with why")
     left_out, unknown = filtered_items(model, body)
     disliked, unknown_dislikes = package.known_items(body.dislikes)
     result = rerank(

@@ -64,7 +64,7 @@ class ProfileRequest(Request):
     @model_validator(mode="after")
     def _one_of_two(self) -> ProfileRequest:
         if (self.user is None) == (self.history is None):
-            raise ValueError("give exactly one of user and history")
+            raise ValueError("pass exactly one of user and history")
         return self
 
     @property

@@ -24,7 +24,7 @@ def check_target(path: str | os.PathLike[str]) -> None:
         if not folder.is_dir():
             raise InputError(f"{shown(path)}: the folder {shown(folder)} does not exist")
         if not os.access(folder, os.W_OK | os.X_OK):
-            raise InputError(f"{shown(path)}: nothing can be written in {shown(folder)}")
+            raise InputError(f"{shown(path)}: the folder {shown(folder)} is not writable")
     except OSError as error:
         raise InputError(f"{shown(path)} cannot be written: {error.strerror or error}") from error
 
@@ -73,7 +73,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Any]:
 def _target(path: str | os.PathLike[str]) -> Path:
     """Return the file behind links; a folder, a device or a pipe is refused."""
     if "\0" in os.fspath(path):
-        raise InputError(f"{str(path)[:60]!r} is no name of a file: it holds a NUL")
+        raise InputError(f"{str(path)[:60]!r} is not a file name: it contains a NUL")
     with suppress(FileNotFoundError):
         mode = os.stat(path).st_mode
         if stat.S_ISDIR(mode):

@@ -73,9 +73,9 @@ def moment(what: str, given: Any, *, early: bool = False) -> float:
     else:
         shown = f"{given!r}"[:40] if not math.isinf(found) else "infinity"
     if not math.isfinite(found):
-        raise InputError(f"{what} {shown}: no time; {ACCEPTED} is needed")
+        raise InputError(f"{what} {shown} is not a time: use {ACCEPTED}")
     if found < 0 and not early:
-        raise InputError(f"{what} {shown}: before 1970; times count from there and are not below 0")
+        raise InputError(f"{what} {shown} is before 1970; times must not be negative")
     return found
 
 

@@ -94,9 +94,7 @@ def as_labels(name: str, given: Any) -> NDArray[Any]:
     try:
         np.sort(labels, axis=None)
     except TypeError:
-        raise InputError(
-            f"{name} must hold numbers or texts, not labels of types without an order"
-        ) from None
+        raise InputError(f"{name} must contain numbers or text, not labels without an order") from None
     return labels
 
 
@@ -118,7 +116,7 @@ def real_array(name: str, given: Any, ndim: int | None = None, *, finite: bool =
             f"{name} must be an array of real numbers, not {type(given).__name__}"
         ) from None
     if finite and not np.isfinite(out).all():
-        raise InputError(f"{name} holds NaN or infinity; finite numbers are needed")
+        raise InputError(f"{name} contains NaN or infinity; finite numbers are needed")
     return out
 
 
@@ -131,17 +129,15 @@ def check_sample_weight(given: Any, rows: int, what: str = "rows") -> NDArray[np
     found = real_array("sample_weight", given, finite=True)
     if found.shape != (rows,):
         raise InputError(
-            f"sample_weight has shape {found.shape} for {rows} {what}; give one number each"
+            f"sample_weight has shape {found.shape} for {rows} {what}; pass one number each"
         )
     if (found < 0.0).any():
-        raise InputError(
-            f"sample_weight holds {found.min():g}; weights are of at least 0, and 0 leaves one out"
-        )
+        raise InputError(f"sample_weight contains {found.min():g}; weights must not be negative")
     if not found.any():
-        raise InputError(f"sample_weight is zero for all {rows} {what}; give some a weight above 0")
+        raise InputError(f"sample_weight is 0 for all {rows} {what}")
     with np.errstate(over="ignore"):
         if not np.isfinite(found.sum()):
-            raise InputError("sample_weight has a sum too large for a float; divide the weights")
+            raise InputError("the sum of sample_weight is too large for a float; scale the weights")
     return found
 
 

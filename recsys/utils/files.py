@@ -48,6 +48,6 @@ def check_growth(path: Path, packed: int, grown: int) -> None:
     """Refuse what takes too many bytes once it is unpacked, or like a bomb many more than before."""
     if grown > MAX_BYTES or grown > max(BOMB_BYTES, BOMB_RATIO * packed):
         raise InputError(
-            f"{shown(path)}: {packed:,} bytes of it unpack to more than {grown:,}; refused, as bombs do "
-            "so. If it is none, unpack it or write it as CSV"
+            f"{shown(path)}: {packed:,} bytes unpack to more than {grown:,}, as in a "
+            "decompression bomb. Unpack the file yourself or convert it to CSV"
         )

@@ -61,7 +61,7 @@ def make(
     1  milk    1.0
     """
     if not isinstance(kind, str) or kind not in KINDS:
-        raise InputError(f"a table is one of {', '.join(KINDS)}, not {kind!r}")
+        raise InputError(f"the kind of a table must be one of {', '.join(KINDS)}, not {kind!r}")
     known: dict[str, Any] = {
         name: None if len(columns[name]) else (types or {}).get(name) for name in columns
     }

@@ -148,7 +148,7 @@ def read(
         start = file.tell()
         manifest, table, length = _head(path, file)
         if checked is not None and manifest.get("sha256") != checked:
-            raise ModelFileError(f"{name_of(path)} is another file than the one that was checked")
+            raise ModelFileError(f"{name_of(path)} changed after the check")
         arrays = {}
         digest = _digest({k: v for k, v in manifest.items() if k != "sha256"}, table)
         content = _mapped(file.fileno()) if mapped else None
@@ -227,11 +227,11 @@ def unpacked(scalars: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str
             state[name] = arrays.pop(key)
     for key, value in state.items():
         if not key.isidentifier() or not key.endswith("_") or key.startswith("__"):
-            raise ValueError(f"{key!r} is no name of a fitted attribute")
+            raise ValueError(f"{key!r} is not the name of a fitted attribute")
         for array in value if isinstance(value, list) else [value]:
             numbers = array.data if sp.issparse(array) else array
             if isinstance(numbers, np.ndarray) and not np.isfinite(numbers).all():
-                raise ValueError(f"{key} holds NaN or infinity")
+                raise ValueError(f"{key} contains NaN or infinity")
     return state
 
 
@@ -367,7 +367,7 @@ def _parse(path: str, header: bytes, payload: int) -> tuple[dict[str, Any], dict
             raise ModelFileError(f"{path}: its array table does not fit its shapes")
         end += size
     if len(names) > MAX_ARRAYS or end != payload:
-        raise ModelFileError(f"{path} is truncated or has bytes too many ({payload:,} of {end:,})")
+        raise ModelFileError(f"{path} is truncated or too long ({payload:,} of {end:,} bytes)")
     return manifest, {name: table[name] for name in names}
 
 

@@ -58,9 +58,7 @@ def run_tasks(
     try:
         yield from results
     except BrokenProcessPool:
-        raise RecsysError(
-            "a worker process ended before its work did (out of memory?): use fewer n_jobs"
-        ) from None
+        raise RecsysError("a worker process died (out of memory?): use fewer n_jobs") from None
     finally:
         results.close()
 

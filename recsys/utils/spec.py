@@ -19,7 +19,7 @@ def parse_spec(text: str) -> tuple[str, dict[str, Any]]:
         if not equals or not key or not value:
             raise InputError(f"model {text!r}: {part!r} is not key=value, as in ease:regularization=500")
         if key in params:
-            raise InputError(f"model {text!r} gives {key} twice")
+            raise InputError(f"model {text!r} sets {key} twice")
         params[key] = _value(value)
     return name.strip(), params
 

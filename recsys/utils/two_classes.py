@@ -41,7 +41,7 @@ def two_classes(y: ArrayLike, classes: ArrayLike | None = None) -> NDArray[Any]:
     if len(known) > 2:
         raise InputError(f"Only binary classification is supported. The type of the target is {kind}.")
     if len(known) < 2:
-        raise InputError("y must hold two classes, and has 1 class")
+        raise InputError("y must have two classes, and has 1 class")
     if not np.isin(y, known).all():
-        raise InputError(f"y holds classes other than {known.tolist()}")
+        raise InputError(f"y has classes other than {known.tolist()}")
     return known

@@ -115,12 +115,12 @@ def clean_matrix(
     data = matrix.data[: indptr[-1]]
     if data.dtype != np.float32:
         if not np.isfinite(data).all():
-            raise InputError(f"{name} holds NaN or infinity; entries must be finite numbers")
+            raise InputError(f"{name} contains NaN or infinity; entries must be finite numbers")
         # A tiny positive double must stay liked when it is narrowed.
         tiny, top = np.finfo(np.float32).tiny, np.finfo(np.float32).max
         data = np.where(data > 0, np.clip(data, tiny, top), 0).astype(np.float32)
     elif not np.isfinite(data).all():
-        raise InputError(f"{name} holds NaN or infinity; entries must be finite numbers")
+        raise InputError(f"{name} contains NaN or infinity; entries must be finite numbers")
     positive = (data > 0).all()
     indices = indices[: indptr[-1]].astype(np.int32, copy=False)
     indptr = indptr.astype(np.int64 if len(data) > 2**31 - 1 else np.int32, copy=False)
@@ -170,7 +170,7 @@ def _as_csr(name: str, given: Any) -> sp.csr_matrix:
     if given.shape[1] > MOST:
         raise InputError(f"{name} has {given.shape[1]:,} columns; at most {MOST:,} items can be indexed")
     if given.dtype.kind not in "biuf":
-        raise InputError(f"{name} holds {given.dtype} values; real numbers are needed")
+        raise InputError(f"{name} has {given.dtype} values; real numbers are needed")
     if given.format == "csr":
         return given
     for what in ("indptr", "indices", "row", "col", "offsets"):

@@ -95,14 +95,14 @@ def test_a_click_at_the_first_moment_changes_nothing_else(tab, address, user):
 
 def test_a_missing_dataset_is_named_until_another_is_chosen(tab, address):
     tab.goto(f"{address}/recommend?data=upload-0123456789abcdef01234567&model=Balanced")
-    tab.get_by_text("The uploaded table is no longer here.").wait_for()
+    tab.get_by_text("The uploaded table is no longer available.").wait_for()
     tab.wait_for_timeout(3000)
-    assert tab.get_by_text("no longer here").count() == 1 and not titles(tab)
+    assert tab.get_by_text("no longer available").count() == 1 and not titles(tab)
     tab.reload()
-    tab.get_by_text("The uploaded table is no longer here.").wait_for()
+    tab.get_by_text("The uploaded table is no longer available.").wait_for()
     press(tab, "Use the sample")
     tab.get_by_text(WHY).first.wait_for()
-    assert chosen(tab, "Model") == "Balanced" and tab.get_by_text("no longer here").count() == 0
+    assert chosen(tab, "Model") == "Balanced" and tab.get_by_text("no longer available").count() == 0
 
 
 def test_a_shop_file_gives_a_list_of_titles(tab, address):

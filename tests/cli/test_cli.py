@@ -56,7 +56,7 @@ FAULTS = {
     "unknown key": (["evaluate", "--model", "ease:regularisation=1"], "did you mean 'regularization'"),
     "bad value": (["evaluate", "--model", "ease:regularization=-5"], "above 0, not -5"),
     "no value": (["evaluate", "--model", "ease:regularization"], "not key=value"),
-    "twice": (["evaluate", "--model", "ease", "--model", "ease"], "two models are called"),
+    "twice": (["evaluate", "--model", "ease", "--model", "ease"], "two models have the label"),
     "unknown kernel": (["evaluate", "--model", "cf-komd:kernel=mcc"], "did you mean 'mc'"),
     "unknown metric": (["evaluate", "--metric", "ndgc"], "did you mean 'ndcg'"),
     "bad cutoff": (["evaluate", "--metric", "ndcg@0"], "at least 1"),

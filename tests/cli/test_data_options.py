@@ -213,7 +213,7 @@ def test_a_file_of_items_may_name_items_that_nobody_bought(recsys, tmp_path):
     assert code == 0 and told in err
     assert {line.split(",")[2] for line in text.splitlines()[1:]} == {f"i{k}" for k in range(2, 7)}
     code, text, err = recsys(*lists, "--filter-items", "@others.txt")
-    assert code == 2 and "no id of the 2 is an item of the model" in err
+    assert code == 2 and "none of the 2 ids is an item of the model" in err
     code, _, err = recsys(*lists, "--filter-items", "i0,never bought")
     assert code == 2 and "unknown item id 'never bought'" in err
     code, _, err = recsys("similar", "--ranker", "m.recsys", "--item", "i2", "--items", "@sold-out.txt")

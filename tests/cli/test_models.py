@@ -54,7 +54,7 @@ def test_export_and_parquet(recsys, ratings):  # noqa: F811
         == 0
     )
     code, out, _ = recsys("export", "--ranker", "m", "--items-out", "i.parquet", "--users-out", "u.npy")
-    assert code == 0 and out == "4 numbers a vector; they miss 0.00% of the scores\n"
+    assert code == 0 and out == "vector length: 4, relative error of the scores: 0.00%\n"
     assert pq.read_table("i.parquet").num_rows == 11 and np.load("u.npy").shape == (12, 4)
     code, _, err = recsys("export", "--ranker", "m")
     assert code == 2 and "--users-out" in err
@@ -141,7 +141,7 @@ def test_explain_answers_for_models_without_shares_by_the_nearest_liked_items(re
     assert found.kind == "nearest" and len(found.items) == 3
     for k, value in found.items:
         assert re.search(rf"^ *{package.item_ids[k]} .*{re.escape(f'{value:+.4g}')}", out, re.M), out
-    assert "als has no shares" in out and f"{found.score:.4g}" in out
+    assert "als has no contributions" in out and f"{found.score:.4g}" in out
     assert (
         recsys("fit", "--model", "popularity", "--interactions", ratings, "--out", "p", "--quiet")[0]
         == 0

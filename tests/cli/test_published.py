@@ -84,14 +84,14 @@ def test_a_search_knows_the_training_half_alone(recsys, split):
     [
         (
             ("--interactions", "train.csv", "--protocol", "published"),
-            "has no test half: give it with --test",
+            "has no test half: pass --test",
         ),
         (
             ("--interactions", "train.csv", "--test", "test.csv", "--protocol", "temporal"),
-            "protocol 'temporal' divides the data, and a test half says what is tested",
+            "protocol 'temporal' cannot be combined with a test half",
         ),
         (("--interactions", "train.csv", "--test", "absent.csv"), "absent.csv does not exist"),
-        (("--test", "test.csv"), "no user of it is in sample; its ids are such as '0', those of sample"),
+        (("--test", "test.csv"), "no user id occurs in sample; ids are such as '0' here"),
     ],
 )
 @pytest.mark.parametrize("command", ["evaluate", "tune"])

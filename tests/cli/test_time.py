@@ -76,16 +76,16 @@ def test_ids_may_hold_an_at_sign(recsys, lists, tmp_path):  # noqa: F811
 
 
 REFUSED = {
-    "twice": (["--history", "i1,i2,i1"], "item 'i1' is in the history twice: name each item once"),
+    "twice": (["--history", "i1,i2,i1"], "item 'i1' is in the history twice: list each item once"),
     "some times": (
         ["--history", "i1@3,i2"],
-        "--history has times for 1 of 2 items: give all of them one, ID@TIME, or none",
+        "--history has times for 1 of 2 items: give all items a time (ID@TIME), or none",
     ),
     "no time": (
         ["--history", "i1@31/12/2020"],
-        "time of item 'i1', '31/12/2020': no time; a number or an ISO date such as 2024-01-31",
+        "time of item 'i1', '31/12/2020' is not a time: use a number or an ISO date such as 2024-01-31",
     ),
-    "empty time": (["--history", "i1@"], "time of item 'i1', '': no time"),
+    "empty time": (["--history", "i1@"], "time of item 'i1', '' is not a time"),
     "NaN": (["--history", "i1@nan"], "time of item 'i1', 'nan': no time"),
     "before 1970": (["--history", "i1@1969-01-01"], "time of item 'i1', '1969-01-01': before 1970"),
 }

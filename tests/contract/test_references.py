@@ -101,7 +101,7 @@ def test_protocols(name, data, seed, folds):
     known = {"held_out": data.held_out} if name == "published" else {}
     expected = list(twin(rows, data.n_users, folds, np.random.default_rng(seed), **known))
     if not expected:
-        with pytest.raises(InputError, match="finds nothing before the first window"):
+        with pytest.raises(InputError, match="no interactions before the first window"):
             split(data, name, folds=folds, seed=seed)
         return
     found = list(split(data, name, folds=folds, seed=seed))

@@ -77,7 +77,7 @@ NONE = [
 @pytest.mark.parametrize("given_", NONE, ids=str)
 def test_what_is_no_time_is_refused_in_one_line(given_):
     with pytest.raises(
-        InputError, match="time of 'a' .*: no time; a number or an ISO date such as 2024-01-31"
+        InputError, match="time of 'a' .* is not a time: use a number or an ISO date such as 2024-01-31"
     ) as caught:
         moment("time of 'a'", given_)
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 200
@@ -85,9 +85,7 @@ def test_what_is_no_time_is_refused_in_one_line(given_):
 
 @pytest.mark.parametrize("given_", [-1, -1e-9, "-5", "1969-12-31", "1970-01-01T00:00+01:00"], ids=str)
 def test_before_1970_is_refused(given_):
-    with pytest.raises(
-        InputError, match="t .*: before 1970; times count from there and are not below 0"
-    ):
+    with pytest.raises(InputError, match="t .* is before 1970; times must not be negative"):
         moment("t", given_)
 
 

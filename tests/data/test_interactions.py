@@ -147,8 +147,8 @@ BAD_IDS = {
     "NA": (pd.array(["a", "b", pd.NA, "c"]), "row 2 of users has no id"),
     "NaN among numbers": ([1.0, np.nan, 2.0, 3.0], "row 1 of users has no id"),
     "NaN in categories": (pd.Categorical(["a", None, "b", "c"]), "row 1 of users has no id"),
-    "fractions": ([1.0, 2.5, 1.0, 3.0], "users holds fractions"),
-    "bools": ([True, False, True, True], "holds truth values"),
+    "fractions": ([1.0, 2.5, 1.0, 3.0], "users contains fractions"),
+    "bools": ([True, False, True, True], "contains truth values"),
     "dates": (np.array(["2020-01-01"] * 4, "datetime64[D]"), "must be text or integers"),
     "tuples": ([("a", 1)] * 4, "must be a column"),
     "lists": (np.array([[1], [1, 2], [], [3]], dtype=object), "must be text or integers"),
@@ -158,7 +158,7 @@ BAD_IDS = {
     "a text": ("abcd", "must be a column"),
     "a number": (3, "must be a column"),
     "nothing": (None, "must be a column"),
-    "mixed with a float": (["a", 1.5, "b", "c"], "float and str mixed"),
+    "mixed with a float": (["a", 1.5, "b", "c"], "mixes float and str"),
 }
 
 
@@ -167,7 +167,9 @@ def test_what_is_no_column_of_ids_is_one_line(kind):
     users, told = BAD_IDS[kind]
     with pytest.raises(InputError, match=re.escape(told)) as caught:
         Interactions.from_ids(users, ITEMS, name="plays")
-    assert str(caught.value).startswith(("plays: users must be", "plays: users holds", "plays: row"))
+    assert str(caught.value).startswith(
+        ("plays: users must be", "plays: users contains", "plays: users mixes", "plays: row")
+    )
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 200
     with pytest.raises(InputError, match=re.escape(told.replace("users", "items"))):
         Interactions.from_ids(USERS, users)
@@ -199,9 +201,9 @@ def test_times_that_are_missing_or_ratings_without_end_are_refused():
         Interactions.from_ids(["a", "b"], ["x", "x"], time=pd.to_datetime(["2020-01-01", None]))
     with pytest.raises(InputError, match="rating must be numbers, not datetime64"):
         Interactions.from_ids(["a"], ["x"], rating=pd.to_datetime(["2020-01-01"]))
-    with pytest.raises(InputError, match="rating holds infinity"):
+    with pytest.raises(InputError, match="rating contains infinity"):
         Interactions.from_ids(["a"], ["x"], rating=[np.inf])
-    with pytest.raises(InputError, match="time holds infinity: .* −inf for the oldest"):
+    with pytest.raises(InputError, match="time contains infinity: .* −inf for the oldest"):
         Interactions.from_ids(["a"], ["x"], time=[np.inf])
     assert Interactions.from_ids(["a"], ["x"], time=[-np.inf]).time.tolist() == [-np.inf]
 
@@ -211,7 +213,7 @@ def test_times_that_are_missing_or_ratings_without_end_are_refused():
 )
 def test_unequal_lengths_are_counted(given):
     whole = {"items": ITEMS} | given
-    with pytest.raises(InputError, match="one entry a row is needed of each; there are 4 users"):
+    with pytest.raises(InputError, match="columns must have equal lengths; there are 4 users"):
         Interactions.from_ids(USERS, **whole)
 
 
@@ -256,7 +258,7 @@ def test_a_table_of_features_without_the_ids_in_its_index_is_refused():
     data = Interactions.from_ids(["ada", "bob"], ["tea", "milk"])
     films = pd.DataFrame({"item": ["tea", "milk"], "year": [1, 2]})
     with pytest.raises(
-        InputError, match="items: no item of interactions is in the index of this table, such as 0"
+        InputError, match="items: the index of this table, such as 0, has no item id of interactions"
     ):
         data.with_features(items=films)
     found = data.with_features(items=films.set_index("item").iloc[:1])

@@ -127,7 +127,7 @@ def test_numbers_that_are_dates_and_numbers_that_are_no_times():
         {"user": ["a", "b"], "item": ["x", "y"], "date": [20240131180500, 20240201000000]}
     )
     assert Interactions.from_frame(frame).time.tolist() == [1706724300.0, 1706745600.0]
-    with pytest.raises(InputError, match="no times"):
+    with pytest.raises(InputError, match="not times"):
         Interactions.from_frame(frame.assign(date=[88_888_888_888, 99_999_999_999]))
 
 
@@ -144,14 +144,14 @@ def test_a_column_is_judged_by_all_of_its_rows(tmp_path):
 REFUSED = {
     "open quote": (
         "user,item\n" + "a,b\n" * 5 + 'a,"b\n' + "a,b\n" * 10**5,
-        "line 7: a quote opens and is not closed",
+        "line 7: unclosed quote",
     ),
     "quote closed later": (
         "user,item,rating\n" + "a,b,1\n" * 5 + 'a,"b,1\n' + "a,b,1\n" * 50 + 'a,"b,1\n' + "a,b,1\n",
-        "line 7: a quote opens and is not closed",
+        "line 7: unclosed quote",
     ),
-    "quotes in two lines": ('user,item,note\na,b,"c\na,b,"d\n', "line 2: a quote opens"),
-    "ragged": ("user,item,rating\n" + "x\n" * 10**6, "line 2: 1 fields where the first line has 3"),
+    "quotes in two lines": ('user,item,note\na,b,"c\na,b,"d\n', "line 2: unclosed quote"),
+    "ragged": ("user,item,rating\n" + "x\n" * 10**6, "line 2: 1 fields, but 3 in the first line"),
     "columns": ("user,item," + ",".join(f"c{k}" for k in range(10_000)) + "\na,b\n", "10,002 columns"),
     "matrix": (
         "user,placebo,stars," + ",".join(f"band {k}" for k in range(60)) + "\n1" + ",0" * 62,
@@ -162,7 +162,7 @@ REFUSED = {
     "empty": ("", "the file is empty"),
     "infinite": ("user,item,rating\na,b,1e39\n", "beyond"),
     "two ways": ("user,item,date\na,b,01/02/2020\n", "day_first=True"),
-    "python": ("{'user': 'a', 'item': 'b'}\n", "no JSON"),
+    "python": ("{'user': 'a', 'item': 'b'}\n", "neither JSON"),
 }
 
 

@@ -169,7 +169,7 @@ def test_archives_with_escaping_names_write_nothing_outside(tmp_path):
     load_dataset("movielens", folder)
     assert {p.name for p in tmp_path.rglob("*") if p.is_file()} == {"ml-100k.zip", "u.data"}
     archive(folder / "ml-1m.zip", {"../../evil": "x"})
-    with pytest.raises(DatasetError, match="does not hold ratings.dat"):
+    with pytest.raises(DatasetError, match="does not contain ratings.dat"):
         load_dataset("movielens-1m", folder)
     (folder / "ml-1m.zip").write_bytes(b"PK\x03\x04 not really")
     with pytest.raises(DatasetError, match="damaged zip"):

@@ -114,7 +114,7 @@ def test_arff_with_quoted_names(tmp_path):
         ("a,b\nx,1\ny,2\n", {"positive": "3"}, "b is never '3'"),
         ("a,b\nx,1\ny,2\n", {"target": "bb"}, "no column 'bb'"),
         ("a,b\n?,1\n,2\n", {}, "all 2 have a missing value"),
-        ("a,a\nx,1\ny,2\n", {}, "two columns have one name"),
+        ("a,a\nx,1\ny,2\n", {}, "two columns have the same name"),
     ],
 )
 def test_bad_tables_say_what_to_do(tmp_path, text, options, message):

@@ -105,7 +105,7 @@ def test_many_users_are_measured_as_a_few_at_a_time(monkeypatch):
         (lambda c: M.novelty([[9]], c), "within −1…3"),
         (lambda c: M.novelty([[0.5]], c), "must be integers"),
         (lambda c: M.serendipity([[0], [1]], c), "needs test items"),
-        (lambda c: M.novelty([[0]], M.ListContext(c.train, users=[0, 1])), "give one list a user"),
+        (lambda c: M.novelty([[0]], M.ListContext(c.train, users=[0, 1])), "pass one list per user"),
     ],
 )
 def test_what_metrics_of_lists_refuse(call, text):
@@ -208,7 +208,7 @@ def test_list_metrics():
 
 def test_a_metric_of_lists_is_no_metric_of_rankings():
     empty = sp.csr_matrix((1, 2), dtype=np.float32)
-    with pytest.raises(InputError, match="'coverage@10' is of lists"):
+    with pytest.raises(InputError, match="'coverage@10' is a metric of lists"):
         M.ranking_values([M.parse_metric("coverage")], np.zeros((1, 2)), empty, empty)
 
 

@@ -64,7 +64,7 @@ def test_figures_are_the_means_over_all_orders_of_all_items_outside_the_past(nam
             seed=seed,
         )
     except InputError as error:
-        assert re.search("nothing before the first|no user with an item|folds must be", str(error))
+        assert re.search("no interactions before the first|no test items|folds must be", str(error))
         return
     found = report.values["tied"]
     model = Tied()
@@ -144,7 +144,7 @@ def test_no_time_of_a_test_item_reaches_a_model_and_none_where_items_are_drawn(n
     try:
         evaluate(data, [("spy", Recorder())], protocol=name, metrics=["hit"], folds=several(name, data))
     except InputError as error:
-        assert re.search("nothing before the first|no user with an item|folds must be", str(error))
+        assert re.search("no interactions before the first|no test items|folds must be", str(error))
         return
     folds = list(split(data, name, folds=several(name, data)))
     assert len(Recorder.seen) == len(folds)

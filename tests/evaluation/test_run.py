@@ -75,8 +75,8 @@ def test_nothing_of_a_users_test_half_reaches_the_model(planted):
     [
         ([], ["auc"], "at least one model"),
         (["ease"], [], "at least one metric"),
-        (["ease", "ease"], ["auc"], "two models are called 'ease'"),
-        (["ease"], ["ndcg", "ndcg@10"], "metrics name 'ndcg@10' twice"),
+        (["ease", "ease"], ["auc"], "two models have the label 'ease'"),
+        (["ease"], ["ndcg", "ndcg@10"], "metric 'ndcg@10' is repeated"),
     ],
 )
 def test_refusals(planted, names, metrics, text):
@@ -358,7 +358,7 @@ class Dies(Plain):
 
 @pytest.mark.slow
 def test_a_process_that_dies_is_an_error_and_no_wait(planted):
-    with pytest.raises(RecsysError, match="a worker process ended"):
+    with pytest.raises(RecsysError, match="a worker process died"):
         evaluate(planted, [*models("popularity"), ("dies", Dies())], folds=2, n_jobs=2)
 
 

@@ -31,7 +31,7 @@ def test_unknown_users_are_ignored_or_refused():
     assert row.nnz == 3  # the item and its genres
     with pytest.raises(InputError, match="users"):
         PairEncoder(USERS, ITEMS, unknown="error").fit(3, 2).transform([7], [0])
-    with pytest.raises(InputError, match="do not pair"):
+    with pytest.raises(InputError, match="equal lengths"):
         PairEncoder().fit(3, 2).transform([0, 1], [0])
     with pytest.raises(InputError, match="rows for 4 users"):
         PairEncoder(USERS).fit(4, 2)

@@ -323,7 +323,7 @@ def held(model, y):
         (-np.ones(40), "at least 0"),
         (np.full(40, np.nan), "NaN or infinity"),
         (np.full(40, np.inf), "NaN or infinity"),
-        (np.zeros(40), "zero for all 40 rows"),
+        (np.zeros(40), "is 0 for all 40 rows"),
         (["heavy"] * 40, "real numbers"),
         (np.full(40, 1e308), "too large"),
         ([[1.0], [1.0, 2.0]], "differ in length"),

@@ -61,7 +61,7 @@ def test_a_path_ends_without_interactions_and_is_best_before(kind):
 
 
 def test_a_path_needs_a_penalty_that_selects():
-    with pytest.raises(InputError, match="leaves no interaction out"):
+    with pytest.raises(InputError, match="is not sparse"):
         regularization_path(FactorizationMachineRegressor(), np.eye(10), np.arange(10.0))
 
 

@@ -112,7 +112,7 @@ def test_theta_is_a_parameter_like_others_and_is_checked():
         with pytest.raises(InputError, match="theta must be 3 numbers, one for each order from 1"):
             FactorizationMachineRegressor(degree=3, fit_lower="inhomogeneous", theta=given).fit(X, y)
     for lower in ("explicit", "simplex", "augment", None):
-        with pytest.raises(InputError, match="theta is given under fit_lower='inhomogeneous', not"):
+        with pytest.raises(InputError, match="theta is only for fit_lower='inhomogeneous', not"):
             FactorizationMachineRegressor(degree=3, fit_lower=lower, theta=theta).fit(X, y)
 
 

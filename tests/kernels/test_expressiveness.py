@@ -242,11 +242,11 @@ def test_a_formula_is_decomposed():
 
 @pytest.mark.parametrize("m", [4, 22, 60])
 def test_a_kernel_that_is_no_dot_product_is_refused(m):
-    with pytest.raises(FitError, match="no dot-product kernel"):
+    with pytest.raises(FitError, match="not a dot-product kernel"):
         mc_decomposition(lambda X, Z: (X @ Z.T - 1.0) ** 2, m)
-    with pytest.raises(FitError, match="no dot-product kernel"):
+    with pytest.raises(FitError, match="not a dot-product kernel"):
         mc_decomposition(propositional.parse("a ^ b"), m)
-    with pytest.raises(FitError, match="no dot-product kernel"):
+    with pytest.raises(FitError, match="not a dot-product kernel"):
         mc_decomposition(lambda X, Z: -1.0 * (X @ Z.T), m)
     assert mc_decomposition(lambda X, Z: X @ Z.T, 200)[1] == pytest.approx(200)
     assert mc_decomposition(lambda X, Z: 1e-300 * (X @ Z.T), m)[1] == pytest.approx(m * 1e-300)
@@ -259,14 +259,14 @@ def test_decompositions_at_the_boundary():
     for m in (0, 2.5, True):
         with pytest.raises(InputError, match="m must be an integer of at least 1"):
             mc_decomposition(make_kernel("linear"), m)
-    with pytest.raises(InputError, match="leaves the range of float64"):
+    with pytest.raises(InputError, match="exceeds the range of float64"):
         mc_decomposition(make_kernel("hp", degree=400), 60)
-    with pytest.raises(InputError, match="leaves the range of float64"):
+    with pytest.raises(InputError, match="exceeds the range of float64"):
         mc_decomposition(lambda X, Z: np.where(X @ Z.T > 50, np.inf, 1.0), 60)
     with pytest.raises(InputError, match="degree must be"):
         mc_decomposition(make_kernel("md", degree=9), 4)
     deep = " ^ ".join(["(a & b & c & d & e)"] * 50)
-    with pytest.raises(InputError, match="leaves the range of float64"):
+    with pytest.raises(InputError, match="exceeds the range of float64"):
         mc_decomposition(propositional.parse(deep), 60)
 
 

@@ -54,9 +54,9 @@ def test_bad_input(model, change, message):
         (PairNet(degree=1), "degree"),
         (PairNet(n_components=0), "n_components"),
         (PairNet(loss="hinge"), "loss"),
-        (PairNet(symmetric=True), "give B=None"),
+        (PairNet(symmetric=True), "pass B=None"),
         (PairSVM(C=0), "C"),
-        (PairSVM(symmetric=True), "give B=None"),
+        (PairSVM(symmetric=True), "pass B=None"),
         (FactorizedBilinear(beta=-1), "beta"),
     ],
 )
@@ -177,7 +177,7 @@ def test_negatives_are_distinct_and_unlinked():
     assert len(keys) == 7 and not keys & {(0, 1), (2, 3), (1, 4)} and all(i < j for i, j in keys)
     with pytest.raises(
         InputError,
-        match="8 pairs without a link are needed and there are 7: take fewer",
+        match="8 pairs without a link are needed, but only 7 exist: lower",
     ):
         sample_negatives(links, 5, None, 8)
     assert len(sample_negatives(links, 5, 6, 27)) == 27
@@ -239,7 +239,7 @@ def test_metrics():
     found = link_metrics([1, 1, 0, 0], [2.0, -1.0, 0.5, -3.0])
     assert found == (0.75, 0.5, 0.5, 0.5)
     assert np.isnan(link_metrics([1, 0], [-1.0, -2.0]).precision)
-    with pytest.raises(InputError, match="both"):
+    with pytest.raises(InputError, match="links and pairs"):
         link_metrics([1, 1], [0.0, 1.0])
 
 

@@ -285,7 +285,7 @@ def test_empty_rows_and_one_pair(kind):
     assert kind(**QUICK, batch_size=1).fit(A, B, [[0, 0], [1, 1], [2, 1]], [0, 1, 0]).predict(
         A, B, [[0, 1]]
     ).shape == (1,)
-    with pytest.raises(InputError, match="y must hold two classes, and has 1"):
+    with pytest.raises(InputError, match="y must have two classes, and has 1"):
         kind(**QUICK).fit(A, B, [[0, 0]], [1])
 
 

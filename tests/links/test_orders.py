@@ -176,7 +176,7 @@ def test_theta_is_a_parameter_and_is_checked(tmp_path):
     for theta in bad:
         with pytest.raises(InputError, match="theta must be 2 numbers, one for each order from 1"):
             PairFactorizationMachine(fit_lower="inhomogeneous", theta=theta).fit(A, B, pairs, y)
-    with pytest.raises(InputError, match="theta is given under fit_lower='inhomogeneous', not"):
+    with pytest.raises(InputError, match="theta is only for fit_lower='inhomogeneous', not"):
         PairFactorizationMachine(fit_lower="simplex", theta=(1.0, 2.0)).fit(A, B, pairs, y)
 
 
@@ -202,5 +202,5 @@ def test_a_fit_that_overflows_is_a_fit_error():
 
 def test_nothing_is_told_of_the_orders_before_fit():
     model = PairFactorizationMachine(fit_lower="simplex")
-    with pytest.raises(AttributeError, match="theta_ is there after fit"):
+    with pytest.raises(AttributeError, match="theta_ is available only after fit"):
         model.theta_  # noqa: B018

@@ -115,7 +115,7 @@ def test_what_cannot_be_saved_says_so(tmp_path):
     A, B, pairs, y = world(n=100)
     with pytest.raises(NotFittedError, match="PairNet is not fitted yet"):
         PairNet().save(tmp_path / "m")
-    with pytest.raises(InputError, match="Named cannot be saved: it is no link predictor with a name"):
+    with pytest.raises(InputError, match="Named cannot be saved: it is not a registered link predictor"):
         Named(**SMALL).fit(A, B, pairs, y).save(tmp_path / "m")
     dates = np.where(y, np.datetime64("2020-01-01"), np.datetime64("2020-01-02"))
     with pytest.raises(InputError, match=r"labels of datetime64\[D\] cannot be saved: use"):
@@ -145,7 +145,7 @@ def test_the_two_kinds_of_files_are_told_apart(tmp_path, liked):
     ):
         load_ranker(tmp_path / "links")
     with pytest.raises(
-        ModelFileError, match="ranker holds no link predictor: read it with recsys.load_ranker"
+        ModelFileError, match="ranker contains no link predictor: read it with recsys.load_ranker"
     ):
         load_link_predictor(tmp_path / "ranker")
     with pytest.raises(ModelFileError, match="links holds a PairNet, not a PairSVM"):
@@ -179,10 +179,10 @@ def params(**values):
 
 
 FORGED = [
-    ("pairnet", put("weights_.0", lambda x: x * np.nan), "weights_ holds NaN"),
+    ("pairnet", put("weights_.0", lambda x: x * np.nan), "weights_ contains NaN"),
     ("pairnet", drop("weights_.0"), "'weights_' is missing"),
     ("pairnet", drop("classes_"), "'classes_' is missing"),
-    ("pairnet", state("_fit", 1), "'_fit' is no name of a fitted attribute"),
+    ("pairnet", state("_fit", 1), "'_fit' is not the name of a fitted attribute"),
     ("pairnet", state("n_features_", [6]), "does not describe"),
     ("pairnet", state("classes_", [[0, 1], "float128x"]), "does not describe"),
     ("pairnet", params(degree=3), "does not describe"),
@@ -190,10 +190,10 @@ FORGED = [
     ("pairnet", params(os="system"), "has no parameter 'os'"),
     ("pairnet", lambda m, a: m.update(params=[1]), "does not describe"),
     ("pairnet", lambda m, a: m.update(link_predictor="os.system"), "unknown link predictor 'os.system'"),
-    ("pairnet", lambda m, a: m.update(link_predictor=3), "holds no link predictor"),
+    ("pairnet", lambda m, a: m.update(link_predictor=3), "contains no link predictor"),
     ("pairnet", lambda m, a: m.pop("state"), "'state' is missing"),
     ("pair-svm", put("A_.indices", lambda x: x + 100), "the index arrays of A_ are broken"),
-    ("pair-svm", put("B_.data", lambda x: x * np.inf), "B_ holds NaN or infinity"),
+    ("pair-svm", put("B_.data", lambda x: x * np.inf), "B_ contains NaN or infinity"),
 ]
 
 

@@ -126,7 +126,7 @@ def test_a_component_is_of_the_group_that_was_drawn_and_of_entries_that_are_not_
         ({"itemsets": [(0, 7)]}, "names feature 7 of 3"),
         ({"itemsets": [(-1,)]}, "names feature -1"),
         ({"weights": [1.0, 2.0]}, "weights"),
-        ({"weights": [-1.0]}, "none below 0"),
+        ({"weights": [-1.0]}, "non-negative"),
         ({"groups": [0, 1]}, "groups"),
         ({"sparsity": 1.0}, "sparsity"),
         ({"probabilities": [1.0]}, "must be 0 numbers"),

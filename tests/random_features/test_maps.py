@@ -308,7 +308,7 @@ def test_the_number_of_threads_changes_no_bit(model, monkeypatch):
             "sampling of kernel all-subsets must be one of dense",
         ),
         (RandomKernelMap(sampling="sketch"), "sampling of kernel anova must be one of dense, sparse"),
-        (RandomKernelMap(sampling="sparse", distribution="laplace"), "distribution must be rademacher"),
+        (RandomKernelMap(sampling="sparse", distribution="laplace"), "needs distribution rademacher"),
         (RandomKernelMap(coef=1.0), "coef is for kernel polynomial"),
     ],
 )

@@ -229,7 +229,7 @@ def test_wrong_user_features_are_refused(tastes):
     R, F, _, _ = tastes
     with pytest.raises(InputError, match="user_features have 7 rows for 200 users"):
         make_ranker("fm").fit(R, user_features=F[:7])
-    with pytest.raises(InputError, match="user_features hold NaN or infinity"):
+    with pytest.raises(InputError, match="user_features contain NaN or infinity"):
         make_ranker("fm").fit(R, user_features=F + np.inf)
 
 

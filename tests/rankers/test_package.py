@@ -78,34 +78,34 @@ def test_a_history_has_weights_for_a_ranker_that_takes_them():
     assert much == {"d": 4.0, "a": 0.5} and liked(package, found) == {"d": 1.0, "a": 3.0}
     assert package.profile(history=["d", "a"]).row.data.tolist() == [1.0, 1.0]
     for weights, text in (
-        ([1], "weights must be a list of 2 numbers, one for each item of the history"),
+        ([1], "weights must be a list of 2 numbers, one per item of the history"),
         (
             [1, 0],
             "weight of item 'd' must be a finite number of at least 1e-09 and at most 1e\\+09, not 0",
         ),
         ([1, 1e-50], "weight of item 'd' must be .*, not 1e-50"),
         ([1e39, 1], "weight of item 'a' must be .*, not 1e\\+39"),
-        (3, "weights must be a list of 2 numbers, one for each item of the history"),
+        (3, "weights must be a list of 2 numbers, one per item of the history"),
         ([np.nan, 1], "weight of item 'a' must be .*, not nan"),
         (["1", 1], "weight of item 'a' must be .*, not '1'"),
     ):
         with pytest.raises(InputError, match=f"^{text}$"):
             package.profile(history=["a", "d"], weights=weights)
-    with pytest.raises(InputError, match="^ease takes no weights: leave them out, or fit a ranker"):
+    with pytest.raises(InputError, match="^ease does not use weights: leave them out"):
         package_of().profile(history=["a"], weights=[2])
 
 
 REFUSED = {
-    "twice": ({"history": ["a", "b", "a"]}, "item 'a' is in the history twice: name each item once"),
+    "twice": ({"history": ["a", "b", "a"]}, "item 'a' is in the history twice: list each item once"),
     "unknown twice": ({"history": ["x", "x"]}, "item 'x' is in the history twice"),
-    "lengths": ({"history": ["a", "b"], "times": [1]}, "1 times are given for a history of 2 items"),
+    "lengths": ({"history": ["a", "b"], "times": [1]}, "1 times for a history of 2 items"),
     "no time": (
         {"history": ["a"], "times": ["x"]},
-        "time of item 'a', 'x': no time; a number or an ISO date",
+        "time of item 'a', 'x' is not a time: use a number or an ISO date",
     ),
     "NaN": ({"history": ["a"], "times": [np.nan]}, "time of item 'a', nan: no time"),
     "negative": ({"history": ["a"], "times": [-1.0]}, "time of item 'a', -1.0: before 1970"),
-    "times of a user": ({"user": "ada", "times": [1]}, "times and weights are given with a history"),
+    "times of a user": ({"user": "ada", "times": [1]}, "times and weights need a history"),
 }
 
 
@@ -119,9 +119,7 @@ def test_what_cannot_be_a_profile_is_refused_in_one_line(case):
 
 def test_a_history_is_for_a_ranker_that_folds_in():
     fixed = replace(package_of(), ranker=make_ranker("bpr"))
-    with pytest.raises(
-        CapabilityError, match="bpr ranks the users that it was fitted on, and no history"
-    ):
+    with pytest.raises(CapabilityError, match="bpr cannot rank a history"):
         fixed.profile(history=["a"])
 
 

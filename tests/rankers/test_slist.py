@@ -181,8 +181,8 @@ def test_parameters_are_checked(params, message):
     "times, message",
     [
         ([[1.0, 2.0]], r"times are of shape \(1, 2\) for interactions of shape \(2, 3\)"),
-        (np.full((2, 3), np.nan), "times hold NaN or infinity"),
-        (np.full((2, 3), -5.0), "times hold a value below 0"),
+        (np.full((2, 3), np.nan), "times contain NaN or infinity"),
+        (np.full((2, 3), -5.0), "times contain a negative value"),
         ([["a", "b", "c"]] * 2, "times must be a matrix of numbers"),
     ],
 )
@@ -199,5 +199,5 @@ def test_bad_times_are_refused_in_a_line(times, message):
 def test_an_item_named_twice_has_no_time():
     twice = sp.csr_matrix(([1.0, 2.0], [1, 1], [0, 2]), (1, 3))
     ranker = SLIST().fit([[1, 1, 0], [0, 1, 1]], show_progress=False)
-    with pytest.raises(InputError, match="times hold an item twice"):
+    with pytest.raises(InputError, match="times repeat an item"):
         ranker.recommend(0, [[0, 1, 0]], times=twice)

@@ -104,9 +104,9 @@ def test_an_update_keeps_the_weights_there_were(spec):
 def test_what_cannot_be_a_matrix_of_interactions_is_refused():
     R = plays(5)
     for given, named, told in (
-        (R, {"user": "who"}, "^user is for a table or a file"),
-        (R * np.nan, {}, "^data holds NaN or infinity"),
-        (sp.csr_matrix((3, 4)), {}, "holds no liked item"),
+        (R, {"user": "who"}, "^user applies only to a table or file"),
+        (R * np.nan, {}, "^data contains NaN or infinity"),
+        (sp.csr_matrix((3, 4)), {}, "has no liked items"),
         (sp.csr_matrix(np.full((2, 2), 1j)), {}, "^data "),
     ):
         with pytest.raises(InputError, match=told):

@@ -189,12 +189,12 @@ def test_filters_read_text_numbers_and_gaps():
     for filters, told in (
         ({"colur": "red"}, "did you mean 'colour'"),
         ({"year": (1, 2, 3)}, "a pair"),
-        ({"year": ("a", None)}, "the column holds numbers, the end is 'a'"),
-        ({"made": (2020, None)}, "the column holds dates, the end is '2020'"),
+        ({"year": ("a", None)}, "the column contains numbers, but the bound is 'a'"),
+        ({"made": (2020, None)}, "the column contains dates, but the bound is '2020'"),
     ):
         with pytest.raises(InputError, match=told):
             passing(table, filters)
-    with pytest.raises(InputError, match="give Interactions.from_frame a table items="):
+    with pytest.raises(InputError, match="pass items= to Interactions.from_frame"):
         passing(None, {"year": 1})
 
 

@@ -103,7 +103,7 @@ WRONG = {
     "no column 'userid' (did you mean 'user_id'?)": {"user": "userid"},
     "no column 'star' (did you mean 'stars'?)": {"rating": "star"},
     "ts must be numbers": {"rating": "ts", "time": None},
-    "when cannot be read as time ('noon'), nor most of its cells: 5 of 5": {
+    "when is not a time column ('noon'): 5 of 5 cells cannot be read": {
         "table": ROWS.assign(when="noon"),
         "time": "when",
     },
@@ -117,7 +117,7 @@ WRONG = {
     },
     "must be a table of pandas, polars or pyarrow, not list": {"table": [1, 2]},
     "no interactions": {"table": ROWS.iloc[:0]},
-    "no item of the interactions is in this table; its ids are such as '1'": {
+    "no item id of this table occurs in the interactions; ids are such as '1'": {
         "items": ITEMS.assign(item_id=[1, 2])
     },
     "item id 'rum' occurs twice": {"items": ITEMS.assign(item_id=["rum", "rum"])},
@@ -146,7 +146,7 @@ def test_tables_are_made_of_the_kind_asked_for(kind):
     assert frames.column(frames.wrapped("it", table), "user").tolist() == [7, 8]
     empty = frames.make({"user": [], "score": []}, kind)
     assert len(frames.wrapped("it", empty)) == 0
-    with pytest.raises(InputError, match="a table is one of pandas, polars, pyarrow, not 'spark'"):
+    with pytest.raises(InputError, match="must be one of pandas, polars, pyarrow, not 'spark'"):
         frames.make({}, "spark")
 
 

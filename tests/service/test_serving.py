@@ -113,8 +113,8 @@ def test_a_unix_socket(path, tmp_path):
     [
         (["--workers", "0"], "--workers must be"),
         (["--port", "99999"], "--port must be"),
-        (["--uds", "/nowhere/x.sock"], "cannot be listened on"),
-        (["--host", "256.256.256.256"], "cannot be listened on"),
+        (["--uds", "/nowhere/x.sock"], "cannot listen on"),
+        (["--host", "256.256.256.256"], "cannot listen on"),
     ],
 )
 def test_wrong_options_are_one_line(path, capfd, options, text):
@@ -129,7 +129,7 @@ def test_a_port_that_is_taken_and_a_broken_token_or_file_are_one_line(
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = str(other.getsockname()[1])
         assert cli.call(["serve", "--ranker", str(path), "--port", port]) == 2
-    assert f"port {port} cannot be listened on" in capfd.readouterr().err
+    assert f"cannot listen on 127.0.0.1 port {port}" in capfd.readouterr().err
     (tmp_path / "x").write_text("hello")
     for workers in ("1", "2"):
         options = ["--ranker", str(tmp_path / "x"), "--port", "0", "--workers", workers]

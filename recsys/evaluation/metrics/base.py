@@ -78,7 +78,7 @@ class ListContext:
         if array.ndim != 2 or (array.size and array.dtype.kind not in "iu"):
             raise InputError(f"ranked ids must be integers, (users, k), not {array.shape} {array.dtype}")
         if self.users is not None and len(array) != len(self.users):
-            raise InputError(f"lists: {len(array)}, users: {len(self.users)}; give one list a user")
+            raise InputError(f"lists: {len(array)}, users: {len(self.users)}; pass one list per user")
         array = array.astype(np.int64)
         if array.size and (array.min() < -1 or array.max() >= items):
             raise InputError(f"ranked ids must be within −1…{items - 1}")
@@ -176,9 +176,11 @@ def parse_metric(text: str) -> tuple[Metric, int, str]:
     metric = METRICS.get(name)
     if not metric.cutoff:
         if at:
-            raise InputError(f"metric {text!r}: {name} takes no @k")
+            raise InputError(f"metric {text!r}: {name} does not accept @k")
         return metric, 0, name
     if at and not (k.isascii() and k.isdigit() and int(k) >= 1):
-        raise InputError(f"metric {text!r}: after @ an integer of at least 1 is needed, as in {name}@10")
+        raise InputError(
+            f"metric {text!r}: the number after @ must be an integer of at least 1, as in {name}@10"
+        )
     cut = int(k) if at else 10
     return metric, cut, f"{name}@{cut}"

@@ -50,7 +50,7 @@ def expected_gains(
             f"not {scores.shape}, {train.shape}, {test.shape}"
         )
     if not np.isfinite(scores).all():
-        raise InputError("scores hold NaN or infinity: there is no order to evaluate")
+        raise InputError("scores contain NaN or infinity")
     out, found = np.full((len(scores), len(gains)), np.nan), np.zeros(len(scores), dtype=np.int64)
     with parallel() as threads:
         in_parts(

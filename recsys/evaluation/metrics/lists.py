@@ -101,7 +101,7 @@ def diversity(ids: ArrayLike, context: ListContext) -> NDArray[np.float64]:
 def serendipity(ids: ArrayLike, context: ListContext) -> NDArray[np.float64]:
     """Return the share of relevant and unexpected items in the lists (Zhang et al. 2012)."""
     if context.test is None:
-        raise InputError("serendipity needs test items: give ListContext a test matrix")
+        raise InputError("serendipity needs test items: pass a test matrix to ListContext")
     listed, unit = context.listed(context.ids(ids)), context.unit_items
     profiles, tested = context.rows(context.train), context.rows(context.test)
     size = np.diff(listed.indptr)

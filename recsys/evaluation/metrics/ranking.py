@@ -199,7 +199,7 @@ def ranking_values(
     """
     for metric, _, name in parsed:
         if not isinstance(metric, RankingMetric):
-            raise InputError(f"metric {name!r} is of lists, not of rankings")
+            raise InputError(f"metric {name!r} is a metric of lists, not of rankings")
     metrics: list[Any] = [metric for metric, _, _ in parsed]
     gains = np.array([metric.gain for metric in metrics], dtype=np.int64)
     cuts = np.array([k for _, k, _ in parsed], dtype=np.int64)
