@@ -2,15 +2,9 @@
 
 Five 70/30 splits; a hard-margin machine on κ* with up to 10 clauses of up to 5 literals. "without"
 gives every row the weight 1/rows, so that the fitness is the training accuracy. Four of the
-artificial tables have the formulas of Table 7.1; of the other two it says the sizes, and ours are drawn.
+artificial tables have the formulas of Table 7.1. For the other two it states only sizes, so ours are drawn.
 
-`table_7_2_proofs.csv` says of each table what branch and bound proves within so many SECONDS of the clock,
-once it is compiled: on the labels as they are, and where a share of the training labels is flipped, so
-that no rule has all the weight there is; `limit` is the number of seconds. `table_7_2_populations.csv`: how
-often the genetic search misses a rule of all weight where there is one: how many searches reach it with the
-thesis' 500 formulas, and with more of them, on every table.
-
-    python -m benchmarks.lab.table_7_2 [table] [proofs] [populations]      all where none is named
+    python -m benchmarks.lab.table_7_2 [table] [draw]
 
 LAB_TABLES=a,b runs these tables of Table 7.2 alone.
 """
