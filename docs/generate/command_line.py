@@ -9,10 +9,9 @@ from recsys.cli.commands import COMMANDS, load
 
 EXITS = """
 Exit codes
-: 0, done; 2, something you gave cannot be used, and one line on standard error says what and how to mend
-  it; 1, a fault of ours; 130, interrupted.
+: 0, success; 2, invalid input, with one line on standard error; 1, an internal error; 130, interrupted.
 
-Where a table is printed it goes to standard output, everything else to standard error.
+Tables are printed to standard output, everything else to standard error.
 """
 
 
@@ -30,7 +29,7 @@ def escaped(text: str) -> str:
 def option(parameter: Any, context: Any) -> str:
     """Return the definition of one option, in the words of `--help`."""
     names, told = parameter.get_help_record(context)
-    return f"`{' '.join(names.split())}`\n: {escaped(' '.join(told.split())) or 'No more to say.'}\n"
+    return f"`{' '.join(names.split())}`\n: {escaped(' '.join(told.split())) or 'No description.'}\n"
 
 
 def command(name: str) -> str:
@@ -49,7 +48,7 @@ def write(file: Path) -> None:
     lines = [
         "# Command line",
         "",
-        "Written from the commands themselves: what `recsys COMMAND --help` prints.",
+        "This page has the text of `recsys COMMAND --help` for every command.",
         EXITS,
     ]
     file.write_text("\n".join([*lines, *(command(name) for name in sorted(COMMANDS))]), encoding="utf-8")

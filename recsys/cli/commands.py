@@ -14,16 +14,16 @@ from recsys import __version__
 # line of its docstring, which a test compares. `recsys --help` imports none of the modules.
 GROUPS = {
     "Models": {
-        "fit": "Fit a ranker and write it, with ids, titles and histories, to one file.",
-        "recommend": "Print or write the best items for users, or for a history given by item ids.",
+        "fit": "Fit a ranker and write it with ids, titles and histories to one file.",
+        "recommend": "Print or write the best items for users or for a history.",
         "evaluate": "Compare models under one protocol, with paired tests between them.",
-        "explain": "Print which liked items a score comes from, and what other users like.",
-        "similar": "Print the items most similar to one, or the users most similar to one.",
-        "predict": "Print the scores of items for a user, or for a history given by item ids.",
-        "tune": "Search parameters on a validation split that never sees what is tested.",
+        "explain": "Print the liked items behind a score, and a rule of other users.",
+        "similar": "Print the items or users most similar to one.",
+        "predict": "Print the scores of items for a user or for a history.",
+        "tune": "Search parameters on a validation split of the training rows.",
         "serve": "Serve a fitted ranker over HTTP; RECSYS_TOKEN sets a bearer token.",
         "app": "Open the app: lists, reasons, metrics and your own tables in a browser.",
-        "export": "Write vectors whose inner products are the scores.",
+        "export": "Write user and item vectors whose inner products are the scores.",
     },
     "Data and installation": {
         "datasets": "List the named datasets.",
@@ -68,13 +68,13 @@ def load(name: str) -> Any:
 
 
 app = typer.Typer(
-    cls=LazyGroup, help="Recommendation on CPU that says why.", no_args_is_help=False, **SETTINGS
+    cls=LazyGroup, help="Explainable recommendation on the CPU.", no_args_is_help=False, **SETTINGS
 )
 
 
 @app.callback(invoke_without_command=True)
 def main(context: typer.Context, version: Annotated[bool, typer.Option("--version")] = False) -> None:
-    """Recommendation on CPU that says why."""
+    """Explainable recommendation on the CPU."""
     if version:
         print(f"recsys {__version__}")
     elif context.invoked_subcommand is None:

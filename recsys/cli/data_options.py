@@ -23,14 +23,14 @@ Protocol = Annotated[
     str | None,
     typer.Option(
         "--protocol",
-        help=f"How the data are divided: {', '.join(PROTOCOLS)}; next-K for any K. half-profile when "
-        "not given, published where there is a test half.",
+        help=f"Protocol: {', '.join(PROTOCOLS)}; next-K for any K. The default is half-profile, or "
+        "published for data with a test half.",
         autocompletion=lambda: list(PROTOCOLS),
     ),
 ]
 Test = Annotated[
     Path | None,
-    typer.Option("--test", help="What is tested, all else trains: a table."),
+    typer.Option("--test", help="Test table; all other interactions are for training."),
 ]
 
 
@@ -45,7 +45,7 @@ class DataOptions:
         Path | None,
         typer.Option(
             "--interactions",
-            help="CSV and the like, JSON, Parquet or Excel; plain, gzip, bz2, xz, zstd or zip.",
+            help="Delimited text, JSON, Parquet or Excel; plain, gzip, bz2, xz, zstd or zip.",
         ),
     ] = None
     user_col: Annotated[str | None, typer.Option("--user-col", help="Column of user ids.")] = None
@@ -61,7 +61,8 @@ class DataOptions:
     duplicates: Annotated[
         str | None,
         typer.Option(
-            "--duplicates", help="Of a repeated pair: sum of weights, count of rows, or the last row."
+            "--duplicates",
+            help="Weight of repeated pairs: sum of weights, count of rows, or the last row.",
         ),
     ] = None
     names: Annotated[
@@ -70,20 +71,20 @@ class DataOptions:
     ] = None
     header: Annotated[
         bool | None,
-        typer.Option("--header/--no-header", help="Whether the first row has the names of columns."),
+        typer.Option("--header/--no-header", help="Whether the first row has column names."),
     ] = None
     delimiter: Annotated[
-        str | None, typer.Option("--delimiter", help="Of fields: one character, or ::.")
+        str | None, typer.Option("--delimiter", help="Delimiter: one character, or ::.")
     ] = None
-    encoding: Annotated[str | None, typer.Option("--encoding", help="Of the text, such as cp1252.")] = (
-        None
-    )
+    encoding: Annotated[
+        str | None, typer.Option("--encoding", help="Encoding of the text, such as cp1252.")
+    ] = None
     decimal: Annotated[
         str | None, typer.Option("--decimal", help="Decimal mark of numbers: . or ,.")
     ] = None
     day_first: Annotated[
         bool | None,
-        typer.Option("--day-first/--no-day-first", help="Whether 01/02/2020 is the first of February."),
+        typer.Option("--day-first/--no-day-first", help="Whether 01/02/2020 is 1 February."),
     ] = None
     items: Annotated[Path | None, typer.Option("--items", help="Table of item features and titles.")] = (
         None
@@ -92,7 +93,8 @@ class DataOptions:
     users: Annotated[Path | None, typer.Option("--users", help="Table of user features.")] = None
     user_id: Annotated[str | None, typer.Option("--user-id", help="Its id column.")] = None
     cold_items: Annotated[
-        bool, typer.Option("--cold-items", help="Take in items and users that only their table has.")
+        bool,
+        typer.Option("--cold-items", help="Include items and users that occur only in their own table."),
     ] = False
     data_dir: DataDir = None
 

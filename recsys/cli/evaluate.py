@@ -39,16 +39,17 @@ def evaluate(
     ] = None,
     seed: Seed = 0,
     keep_liked: Annotated[
-        bool, typer.Option("--keep-liked", help="Rank the user's own training items, too.")
+        bool, typer.Option("--keep-liked", help="Also rank the user's training items.")
     ] = False,
     by: Annotated[
         list[str] | None,
         typer.Option(
-            "--by", help="Values by group, too: profile length, popularity, or a column of --users."
+            "--by",
+            help="Also print values by group: profile length, popularity, or a column of --users.",
         ),
     ] = None,
     budget: Annotated[
-        float | None, typer.Option("--budget", help="Seconds after which no further fit begins.")
+        float | None, typer.Option("--budget", help="Seconds after which no further fit starts.")
     ] = None,
     json_file: Json = None,
     jobs: Jobs = None,

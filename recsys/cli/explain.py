@@ -22,12 +22,12 @@ def explain(
     changes: Annotated[
         int,
         typer.Option(
-            "--changes", help="How many liked items to list without which the item's rank is worst."
+            "--changes", help="Number of liked items to remove one at a time, largest effects first."
         ),
     ] = 0,
     json: Json = None,
 ) -> None:
-    """Print which liked items a score comes from, and what other users like."""
+    """Print the liked items behind a score, and a rule of other users."""
     if (user is None) == (history is None):
         raise InputError("pass exactly one of --user ID and --history ID,ID")
     package = load_package(ranker, mapped=True)

@@ -17,17 +17,19 @@ def export(
     ranker: RankerFile,
     users: Annotated[
         Path | None,
-        typer.Option("--users-out", help=".npy or .parquet of the users' vectors.", callback=writable),
+        typer.Option(
+            "--users-out", help="File of the user vectors, .npy or .parquet.", callback=writable
+        ),
     ] = None,
     items: Annotated[
         Path | None,
-        typer.Option("--items-out", help=".npy or .parquet of the items' vectors.", callback=writable),
+        typer.Option(
+            "--items-out", help="File of the item vectors, .npy or .parquet.", callback=writable
+        ),
     ] = None,
-    factors: Annotated[
-        int, typer.Option("--factors", help="Rank, for models without vectors of their own.")
-    ] = 64,
+    factors: Annotated[int, typer.Option("--factors", help="Rank, for models without vectors.")] = 64,
 ) -> None:
-    """Write vectors whose inner products are the scores."""
+    """Write user and item vectors whose inner products are the scores."""
     if users is None and items is None:
         raise InputError("name a file to write with --users-out or --items-out")
     for target in (users, items):

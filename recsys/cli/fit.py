@@ -27,7 +27,7 @@ def fit(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Fit a ranker and write it, with ids, titles and histories, to one file."""
+    """Fit a ranker and write it with ids, titles and histories to one file."""
     use_threads(threads)
     ranker = ranker_of(model)
     loaded = data.load(quiet)

@@ -24,7 +24,7 @@ def datasets(data_dir: DataDir = None) -> None:
 
 def compile(
     models: Annotated[
-        list[str] | None, typer.Argument(help="Models, such as ease or cf-komd; all when none is named.")
+        list[str] | None, typer.Argument(help="Models, such as ease or cf-komd; all by default.")
     ] = None,
 ) -> None:
     """Compile models ahead of their first use."""

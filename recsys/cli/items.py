@@ -36,7 +36,7 @@ def similar(
     filter_by: Filter = None,
     diversity: Diversity = 0.0,
 ) -> None:
-    """Print the items most similar to one, or the users most similar to one."""
+    """Print the items or users most similar to one."""
     if (item is None) == (user is None):
         raise InputError("pass exactly one of --item ID and --user ID")
     if user is not None and (items or filter_items or filter_by or diversity):
@@ -65,12 +65,12 @@ def similar(
 def predict(
     ranker: RankerFile,
     items: Annotated[
-        str, typer.Option("--items", help="Item ids: ID,ID, or @FILE with an id on each line.")
+        str, typer.Option("--items", help="Item ids: ID,ID, or @FILE with one id per line.")
     ],
     user: Annotated[str | None, typer.Option("--user", help="User id.")] = None,
     history: History = None,
 ) -> None:
-    """Print the scores of items for a user, or for a history given by item ids."""
+    """Print the scores of items for a user or for a history."""
     if (user is None) == (history is None):
         raise InputError("pass exactly one of --user ID and --history ID,ID")
     ids = ids_or_file(items)

@@ -22,19 +22,17 @@ def writable(path: str | Path | None) -> str | Path | None:
     return path
 
 
-Threads = Annotated[int | None, typer.Option("--threads", help="Processors to use, all by default.")]
-Jobs = Annotated[
-    int | None, typer.Option("--jobs", help="Processes; -1 for as many as there are processors.")
-]
+Threads = Annotated[int | None, typer.Option("--threads", help="Threads; all processors by default.")]
+Jobs = Annotated[int | None, typer.Option("--jobs", help="Processes; -1 for all processors.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress and no notes.")]
 Seed = Annotated[int, typer.Option("--seed")]
 Json = Annotated[
     str | None,
     typer.Option("--json", help="Write JSON to a file, or to stdout for -.", callback=writable),
 ]
-DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Folder of datasets, looked in first.")]
-RankerFile = Annotated[Path, typer.Option("--ranker", help="A file that `recsys fit` wrote.")]
-Count = Annotated[int, typer.Option("-n", "--number", help="How many.")]
+DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Folder of datasets to search first.")]
+RankerFile = Annotated[Path, typer.Option("--ranker", help="A file written by `recsys fit`.")]
+Count = Annotated[int, typer.Option("-n", "--number", help="Number of items.")]
 History = Annotated[
     str | None,
     typer.Option(
@@ -43,23 +41,26 @@ History = Annotated[
     ),
 ]
 Only = Annotated[
-    str | None, typer.Option("--items", help="Rank these item ids only: ID,ID, or @FILE, an id a line.")
+    str | None,
+    typer.Option("--items", help="Rank only these item ids: ID,ID, or @FILE with one id per line."),
 ]
 Without = Annotated[
     str | None,
-    typer.Option("--filter-items", help="Item ids to leave out: ID,ID, or @FILE, an id a line."),
+    typer.Option("--filter-items", help="Item ids to leave out: ID,ID, or @FILE with one id per line."),
 ]
 Filter = Annotated[
     list[str] | None,
     typer.Option(
         "--filter",
-        help="By what is known of items: genres=Drama,War or year=1980..1999, an end may be left out; "
-        "repeat for more.",
+        help="Condition on item attributes: genres=Drama,War or year=1980..1999 (1980.. and "
+        "..1999 work too); repeat for more.",
     ),
 ]
 Diversity = Annotated[
     float,
-    typer.Option("--diversity", help="0: by score alone; 1: by dissimilarity to the items above alone."),
+    typer.Option(
+        "--diversity", help="From 0, order by score, to 1, order by dissimilarity to the items above."
+    ),
 ]
 
 

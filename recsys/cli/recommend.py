@@ -46,12 +46,12 @@ def recommend(
     items: Only = None,
     filter_items: Without = None,
     dislike: Annotated[
-        str | None, typer.Option("--dislike", help="Item ids to keep away from, and what is like them.")
+        str | None, typer.Option("--dislike", help="Item ids to leave out; similar items rank lower.")
     ] = None,
     filter_by: Filter = None,
     diversity: Diversity = 0.0,
     keep_liked: Annotated[
-        bool, typer.Option("--keep-liked", help="List the user's own items, too.")
+        bool, typer.Option("--keep-liked", help="Also list the user's own items.")
     ] = False,
     out: Annotated[
         Path | None,
@@ -60,7 +60,7 @@ def recommend(
     raw: Annotated[bool, typer.Option("--raw", help="No apostrophe before formulas in CSV.")] = False,
     threads: Threads = None,
 ) -> None:
-    """Print or write the best items for users, or for a history given by item ids."""
+    """Print or write the best items for users or for a history."""
     if (user is not None) + everyone + (history is not None) != 1:
         raise InputError("pass exactly one of --user ID, --all and --history ID,ID")
     if items is not None and filter_items is not None:

@@ -21,10 +21,14 @@ from recsys.utils.progress import bar
 
 @takes_data
 def tune(
-    model: Annotated[str, typer.Option("--model", help="NAME[:key=value, held fixed].")],
+    model: Annotated[str, typer.Option("--model", help="NAME[:key=value,…] with fixed parameters.")],
     data: DataOptions,
-    trials: Annotated[int, typer.Option("--trials", help="In total, earlier ones included.")] = 20,
-    metric: Annotated[str, typer.Option("--metric", help="NAME[@k]; + sums several.")] = "ndcg@10",
+    trials: Annotated[
+        int, typer.Option("--trials", help="Total number of trials, including earlier ones.")
+    ] = 20,
+    metric: Annotated[
+        str, typer.Option("--metric", help="NAME[@k]; join several by + to sum them.")
+    ] = "ndcg@10",
     protocol: Protocol = None,
     test: Test = None,
     seed: Seed = 0,
@@ -32,14 +36,14 @@ def tune(
         str | None,
         typer.Option(
             "--study",
-            help="File, or URL of a database, that keeps the trials, to go on later or to share them.",
+            help="File or database URL of the trials, to resume or share them.",
         ),
     ] = None,
     json_file: Json = None,
     jobs: Jobs = None,
     quiet: Quiet = False,
 ) -> None:
-    """Search parameters on a validation split that never sees what is tested."""
+    """Search parameters on a validation split of the training rows."""
     # Misspelt names are refused before data is read.
     find_protocol(protocol_for(protocol, test))
     ranker_of(model)
