@@ -288,7 +288,7 @@ def folds_of(
 )
 @protocol(
     "half-profile-file",
-    "the half of the items of each held-out user that stands last in the file",
+    "the half of the items of each held-out user that is last in the file",
     folds=5,
     grouped=True,
     fixed={"order": "file"},
@@ -390,7 +390,7 @@ def rolling(data: Interactions, folds: int, rng: np.random.Generator) -> Iterato
 
 @protocol(
     PUBLISHED,
-    "the test half that was published with the data, or given",
+    "the published test half of the data, or the table of --test",
     times="used",
     note="All interactions outside the test half train.",
 )

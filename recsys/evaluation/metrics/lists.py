@@ -35,8 +35,8 @@ def coverage(ids: ArrayLike, context: ListContext) -> float:
 
 @list_metric(
     "gini",
-    "Gini index of how often each item of the catalog occurs in the first k of all users: 0 where all "
-    "occur alike, near 1 where one has every position",
+    "Gini index of how often each item of the catalog occurs in the first k of all users: 0 if all "
+    "occur equally often, near 1 if one has every position",
     per_user=False,
     better="less",
 )
@@ -56,7 +56,7 @@ def gini(ids: ArrayLike, context: ListContext) -> float:
 
 @list_metric(
     "novelty",
-    "mean −log2(train popularity / users) of the first k; a cold item counts as half a user's",
+    "mean −log2(train popularity / users) of the first k; a cold item counts as half a user",
 )
 def novelty(ids: ArrayLike, context: ListContext) -> NDArray[np.float64]:
     """Return each user's mean self-information −log2(p) of the listed items."""
@@ -76,8 +76,8 @@ def average_popularity(ids: ArrayLike, context: ListContext) -> NDArray[np.float
 
 @list_metric(
     "diversity",
-    "intra-list diversity: 1 less the mean cosine of all pairs among the first k, an item being the "
-    "users who have it in training; without a value for a list of fewer than two",
+    "intra-list diversity: 1 minus the mean cosine of all pairs among the first k, with items as "
+    "vectors of training users; no value for a list of fewer than two items",
 )
 def diversity(ids: ArrayLike, context: ListContext) -> NDArray[np.float64]:
     """Return 1 − the mean cosine of the pairs of listed items (Ziegler et al. 2005)."""
@@ -95,8 +95,8 @@ def diversity(ids: ArrayLike, context: ListContext) -> NDArray[np.float64]:
 
 @list_metric(
     "serendipity",
-    "mean over the first k of relevance × unexpectedness: 1 for a test item, times 1 less its mean "
-    "cosine with the user's own items, an item being the users who have it in training",
+    "mean over the first k of relevance × unexpectedness: 1 for a test item, times 1 minus its "
+    "mean cosine with the user's training items, with items as vectors of training users",
 )
 def serendipity(ids: ArrayLike, context: ListContext) -> NDArray[np.float64]:
     """Return the share of relevant and unexpected items in the lists (Zhang et al. 2012)."""

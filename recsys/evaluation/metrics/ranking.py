@@ -135,7 +135,7 @@ def precision(
 
 @ranking_metric(
     "r-precision",
-    "positives among the first R, divided by R, their own number",
+    "positives among the first R, divided by R, the number of positives",
     HITS_AT_POSITIVES,
     lambda total, k, positives: total / positives,
     cutoff=False,
