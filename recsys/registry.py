@@ -53,7 +53,7 @@ class Registry(Generic[T]):
     Parameters
     ----------
     kind : str
-        What the entries are, for messages: "ranker", "kernel", "metric".
+        Kind of the entries in messages: "ranker", "kernel", "metric".
     package : str, optional
         Package whose modules register the entries; a module is imported when a name needs it.
     homes : mapping, optional
@@ -95,7 +95,7 @@ class Registry(Generic[T]):
         return iter(self.names())
 
     def get(self, name: str) -> T:
-        """Return the entry called `name`; where there is none, the error suggests the nearest."""
+        """Return the entry with this name; the error for an unknown name suggests the nearest."""
         known = isinstance(name, str)
         package = None if threading.get_ident() in self._importing else self._package
         if known and name not in self._entries and package and name.replace("-", "").isalnum():

@@ -175,7 +175,7 @@ def _study(name: str, storage: str | Path | None) -> Any:
 
 
 def _sampler(seed: int, number: int) -> Any:
-    """Return TPE for one trial: a study that is resumed suggests what it would have suggested."""
+    """Return TPE for one trial, so that a resumed study makes the same suggestions."""
     import optuna
 
     own = int(np.random.SeedSequence((seed, number)).generate_state(1)[0])

@@ -116,7 +116,7 @@ WITH_ZONE = ("%a %b %d %H:%M:%S %z %Y", "%a, %d %b %Y %H:%M:%S %z")
 
 @dataclass(frozen=True)
 class Columns:
-    """The decisions of a reading, kept so that later rows are read alike."""
+    """The decisions of the reader, for later rows."""
 
     user: str = "user"
     item: str = "item"
@@ -148,7 +148,7 @@ def words_of(name: str) -> list[str]:
 
 
 def title_column(names: Sequence[object]) -> object | None:
-    """Return the column of titles in a table of items: "title", or the first that is called alike.
+    """Return the column of titles in a table of items: "title", or the first with a similar name.
 
     >>> title_column(["Bezeichnung", "Preis"]), title_column(["name", "title"]), title_column(["Preis"])
     ('Bezeichnung', 'title', None)
@@ -161,10 +161,10 @@ def title_column(names: Sequence[object]) -> object | None:
 def find_columns(
     names: Sequence[str], header: bool = True, first: Sequence[str] = ()
 ) -> dict[str, list[str]]:
-    """Return the columns whose names tell a role, the likeliest first, by role.
+    """Return the columns with names of a role, by role, likeliest first.
 
-    Without a header the first two columns are users and items whose cells in the `first` row are neither
-    dates nor fractions.
+    Without a header, users and items are the first two columns with neither dates nor fractions in the
+    `first` row.
 
     >>> find_columns(["Kunden-Nr.", "Artikel", "Bewertung", "Preis"])
     {'user': ['Kunden-Nr.'], 'item': ['Artikel'], 'rating': ['Bewertung'], 'time': []}

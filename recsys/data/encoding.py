@@ -41,13 +41,13 @@ def encode_table(
     separator: str | None = SEPARATOR,
     skip: Collection[str] = (),
 ) -> Features:
-    """Return the features of a table, column by column, each column's in the order of its values.
+    """Return the features of a table, by column and in the order of values.
 
-    A row is a user, an item or what else is described; a missing cell gives no feature. What becomes of
-    columns of `numbers`: "keep", one feature, the number, 0 where it is missing; "quantiles", one
-    feature a bucket of those with more than `buckets` values, named by its ends; "decades", one feature
-    a decade, of years; "values", one feature a value, as for text. A cell of text has several values
-    between `separator`s. Columns whose lower-case name is in `skip` are left out.
+    Each row describes an object; a missing cell gives no feature. `numbers` is the treatment of numeric
+    columns: "keep", the number as one feature, 0 if missing; "quantiles", one feature per bin of columns
+    with more than `buckets` values; "decades", one feature per decade of years; "values", one feature
+    per value, as for text. `separator` divides the values of a text cell. Columns with lower-case names
+    in `skip` are left out.
 
     >>> import pandas as pd
     >>> from recsys.data.encoding import encode_table

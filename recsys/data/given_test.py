@@ -67,7 +67,7 @@ def with_test(data: Interactions, test: Any, min_rating: float | None = None) ->
 
 
 def _read(given: Any, columns: Columns | None, min_rating: float | None) -> Interactions:
-    """Read a test half; its columns are called as those of the interactions, or by a usual name."""
+    """Read a test half with the column names of the interactions, or usual names."""
     from recsys.data.reading import read
 
     name = None if isinstance(given, (str, os.PathLike)) else "test"

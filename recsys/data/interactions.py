@@ -285,7 +285,7 @@ class Interactions:
 
     @property
     def matrix(self) -> sp.csr_matrix:
-        """(users, items) float32 CSR of ones, or of weights where there are some; indices sorted."""
+        """(users, items) float32 CSR of ones or weights; indices sorted."""
         return self.submatrix(slice(None))
 
     def submatrix(self, rows: NDArray[np.int64] | slice) -> sp.csr_matrix:
@@ -440,7 +440,7 @@ class Interactions:
 
 
 def check_duplicates(duplicates: str | None, weighted: bool) -> None:
-    """Check what becomes of repeated pairs."""
+    """Check the treatment of repeated pairs."""
     if duplicates is not None:
         check_choice("duplicates", duplicates, DUPLICATES)
         if duplicates == "sum" and not weighted:

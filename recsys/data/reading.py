@@ -78,8 +78,8 @@ def read(
 ) -> Interactions:
     """Return the interactions in a table or a file: `Interactions.from_frame`.
 
-    Other parameters than those of `from_frame`: `like`, decisions of an earlier reading; `plain`, no
-    note on how it was read; `keep_zero`, rows rated at or below 0 stay: an update takes back by them.
+    Further parameters: `like`, decisions of an earlier reading; `plain`, no note on the reading;
+    `keep_zero` keeps rows rated at or below 0, which an update uses to remove likes.
     """
     chosen = {"user": user, "item": item, "rating": rating, "time": time, "weight": weight}
     least = _checked(chosen, min_rating, duplicates, decimal)
@@ -228,7 +228,7 @@ def _cells(
     decimal: str | None,
     day_first: bool | None,
 ) -> tuple[dict[str, Cells], list[str]]:
-    """Return the columns as what they are read as; candidates whose cells fit take their roles."""
+    """Return the parsed columns; candidates with matching cells take their roles."""
     where, notes = source.name, list(source.notes)
     cells = {
         role: ids_of(where, roles[role], source.column(roles[role]), source.file)
@@ -337,7 +337,7 @@ def described(
     item_id: str | None = None,
     user_id: str | None = None,
 ) -> Interactions:
-    """Return the interactions with what is known of items and users."""
+    """Return the interactions with features of items and users."""
     columns = data.columns or Columns()
     features: dict[str, pd.DataFrame] = {}
     if items is not None:

@@ -24,7 +24,7 @@ RARE = 0.5  # share of distinct values above which a text column names items ins
 class SideInformation:
     """Features and times for rankers, computed when a ranker first needs them.
 
-    Times are for evaluations by a protocol that predicts the future, and for use in production (None).
+    Times are for protocols in time and for production (None).
 
     >>> from recsys import EASE, FM, load_dataset
     >>> known = SideInformation(load_dataset("sample"))
@@ -65,11 +65,11 @@ class SideInformation:
         train: sp.csr_matrix | None = None,
         items: NDArray[np.int64] | None = None,
     ) -> dict[str, Any]:
-        """Return the keyword arguments for a ranker's `fit`: what it uses, nothing for other models.
+        """Return the side information for a ranker's `fit`; nothing for other models.
 
-        Times are for a ranker whose parameters make something of them. A model that is no ranker of ours
-        names what it uses in an attribute `uses`. Of `train`, what it will be fitted on, it learns when
-        these interactions happened, and no other; `items` are the only ones that are left in `train`.
+        Times are only for rankers with parameters that use them. Other models name their side
+        information in an attribute `uses`. The times are those of the interactions in `train`; `items`
+        are the remaining columns of `train`.
         """
         wanted = ranker.wanted() if hasattr(ranker, "wanted") else getattr(ranker, "uses", ())
         found = {key: getattr(self, key) for key in sorted(wanted) if getattr(self, key) is not None}
@@ -96,10 +96,9 @@ def features_of(table: pd.DataFrame | None) -> sp.csr_matrix | None:
 def texts(table: pd.DataFrame | None) -> Features | None:
     """Return features of the text columns that `described` leaves out; None without any.
 
-    A feature is a value where cells hold several, and a word in lower case elsewhere. Each stands in two
-    rows at least, as what one item has alone makes it like no other; of more than `WORDS` in a column
-    the most frequent are kept. A vocabulary has names, which explanations tell; scikit-learn's
-    `HashingVectorizer` has none.
+    A feature is a value of a cell with several values, or a lower-case word. It occurs in at least two
+    rows; the most frequent `WORDS` features of a column are kept. The vocabulary gives names for
+    explanations.
 
     >>> import pandas as pd
     >>> texts(pd.DataFrame({"title": ["The Red Door", "A red car", "Car"]})).names

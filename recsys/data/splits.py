@@ -1,8 +1,8 @@
-"""Protocols: how interactions are divided into what a model sees and what it must predict.
+"""Protocols: splits of interactions into training and test rows.
 
 A protocol is a function of the interactions, a number of folds and a random generator, with keyword
-arguments of its own, that yields folds. Draws go by the ids as text, so that the order of the rows
-decides nothing; items of equal time are in a drawn order, because files list popular items first.
+arguments, that yields folds. Draws depend on ids as text and not on the order of rows. Items of equal
+time are ordered at random, because files list popular items first.
 """
 
 from __future__ import annotations
@@ -103,10 +103,10 @@ class Protocol:
         return tested_later(data) if self.name == PUBLISHED else bool(self.times)
 
     def validation(self, data: Interactions) -> str:
-        """Return the protocol that divides what trains once more, to choose parameters by.
+        """Return the protocol that splits the training rows again to choose parameters.
 
-        Its own name, but for a test half that came with the data, which says nothing of what trains:
-        "leave-one-out" where it is in time, else "holdout".
+        It is the same protocol; for published splits, "leave-one-out" if the test half is later, else
+        "holdout".
         """
         if self.name != PUBLISHED:
             return self.name
@@ -119,7 +119,7 @@ class Protocol:
         return 1 if self.times == "used" and data.time is not None else self.most
 
     def check(self, data: Interactions, folds: int) -> None:
-        """Refuse interactions without what it needs, and a number of folds that it cannot make."""
+        """Refuse interactions without required times or test half, and invalid numbers of folds."""
         if self.name == PUBLISHED and data.held_out is None:
             raise InputError(
                 f"{data.name} has no test half: pass --test FILE (test= of evaluate), or "
@@ -183,7 +183,7 @@ def find_protocol(name: str) -> Protocol:
 
 
 def protocol_for(protocol: str | None, test: Any, data: Interactions | None = None) -> str:
-    """Return the protocol that is meant: a test half that is given, or of the data, is what is tested.
+    """Return the protocol: "published" with a test half, else the chosen or default one.
 
     >>> protocol_for(None, None), protocol_for(None, "test.csv")
     ('half-profile', 'published')
@@ -395,7 +395,7 @@ def rolling(data: Interactions, folds: int, rng: np.random.Generator) -> Iterato
     note="All interactions outside the test half train.",
 )
 def published(data: Interactions, folds: int, rng: np.random.Generator) -> Iterator[Fold]:
-    """Test what came with the data as their test half; nothing is drawn."""
+    """Test the test half of the data."""
     held = np.asarray(data.held_out)
     yield _fold(data, ~held, held)
 

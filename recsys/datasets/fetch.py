@@ -67,10 +67,10 @@ def dataset(
     folders: tuple[str, ...] | None = None,
     **about: Any,
 ) -> Callable[[Reader], Reader]:
-    """Register the decorated reader as a dataset; a module of this package needs nothing more.
+    """Register the decorated reader as a dataset.
 
-    Its folder must hold `files`, or one of the alternatives `or_files`, in the order of preference. The
-    folders are called as the dataset by default; `about` has the other attributes of `Dataset`.
+    The folder must contain `files`, or one of the alternatives `or_files`, in order of preference. By
+    default, folders have the name of the dataset. `about` has the other attributes of `Dataset`.
     """
 
     def register(read: Reader) -> Reader:

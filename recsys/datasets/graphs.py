@@ -1,4 +1,4 @@
-"""Graphs: objects with features, and links between them; from tables, or of users and what they like."""
+"""Graphs: objects with features and links, from tables or from interactions."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Graph(NamedTuple):
 
     @property
     def sizes(self) -> tuple[int, int | None]:
-        """Objects of both kinds; None for the second where there is one kind."""
+        """Numbers of objects of both kinds; the second is None for one kind."""
         return self.A.shape[0], None if self.B is None else self.B.shape[0]
 
     def weighted(self, how: str | None = None) -> Graph:

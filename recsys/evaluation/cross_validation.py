@@ -61,7 +61,7 @@ class RankingScorer:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what is no metric of rankings."""
+        """Refuse other metrics than those of rankings."""
         if not isinstance(parse_metric(self.metric)[0], RankingMetric):
             raise InputError(
                 f"metric {self.metric!r} needs the training data, which a scorer does not "
@@ -69,7 +69,7 @@ class RankingScorer:
             )
 
     def __call__(self, estimator: Any, X: Any, y: Any = None) -> float:
-        """Return the metric's mean over the users with two items or more; NaN where there is none."""
+        """Return the mean of the metric over users with at least two items; NaN without any."""
         liked = clean_matrix(X)
         seen, hidden = halves(liked, np.random.default_rng(self.seed))
         parsed, values = [parse_metric(self.metric)], [np.empty(0)]

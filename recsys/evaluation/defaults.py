@@ -30,7 +30,7 @@ AUTO_SECONDS = 40.0  # of all folds
 
 
 class Comparison(NamedTuple):
-    """Specifications of models, how many folds to measure (None for all), and what was changed."""
+    """Models, number of folds to measure (None for all), and a note on reduced settings."""
 
     models: list[str]
     only_folds: int | None

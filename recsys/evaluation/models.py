@@ -22,7 +22,7 @@ Models = str | Model | Sequence[Any] | Mapping[str, Any]
 
 
 class NamedModel(NamedTuple):
-    """An unfitted model, what a report calls it, and its parameters as JSON values."""
+    """An unfitted model, its label in reports, and its parameters as JSON values."""
 
     label: str
     params: dict[str, Any]
@@ -30,10 +30,10 @@ class NamedModel(NamedTuple):
 
 
 def named_models(models: Models) -> list[NamedModel]:
-    """Return models with labels that differ.
+    """Return models with distinct labels.
 
-    Without a label, a specification is its own, a ranker is called by its name and the parameters that
-    are not its defaults, and another object by its class.
+    The default label is the specification, the name of a ranker with its changed parameters, or the
+    class of another object.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def _default_label(model: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a JSON value: what is none becomes text."""
+    """Return a JSON value; other values become text."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, Mapping):

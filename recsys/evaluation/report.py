@@ -66,7 +66,7 @@ class Result:
     Attributes
     ----------
     model : str
-        Its label.
+        Label of the model.
     params : dict
     metrics : dict of str to MetricValue
     fit_seconds, score_seconds : float

@@ -244,7 +244,7 @@ class _OutOfTimeError(Exception):
 
 
 def _measured(task: _Task) -> tuple[int, int, Measured | Dropped | None]:
-    """Return the position, the fold and what was measured; None where time is up."""
+    """Return the position, the fold and the measurement; None if the time is up."""
     outer = copy_context()
 
     def work() -> Measured:
@@ -265,7 +265,7 @@ def _measured(task: _Task) -> tuple[int, int, Measured | Dropped | None]:
 
 @dataclass
 class _Job:
-    """Every model on every fold, and what is measured of them so far."""
+    """Every model on every fold, with the measurements so far."""
 
     data: Interactions
     named: list[NamedModel]
@@ -378,7 +378,7 @@ def _seconds(model: Any, scale: float) -> float:
 
 
 def _rows(data: Interactions, folds: Sequence[Fold], numbers: Sequence[int]) -> pd.DataFrame:
-    """Return who was evaluated, a row a fold and user, with what is known of each."""
+    """Return the evaluated users, one row per fold and user, with their attributes."""
     users = np.concatenate([fold.users for fold in folds])
     popularity = []
     for fold in folds:
@@ -403,7 +403,7 @@ def _rows(data: Interactions, folds: Sequence[Fold], numbers: Sequence[int]) -> 
 def _protocol_notes(
     way: Protocol, data: Interactions, folds: Sequence[Fold], filter_liked: bool
 ) -> list[str]:
-    """Return what training holds, what is ranked, and who is left out."""
+    """Return notes on training data, candidates and users left out."""
     notes, future = [], way.predicts_future(data)
     if not filter_liked:
         notes.append("The users' own training items are ranked, too.")

@@ -30,13 +30,13 @@ class ItemRule:
     support : int
         Number of users who like all of `items`.
     hits : int
-        How many of them like the item.
+        Number of these users who like the item.
     precision : float
         hits / support.
     others : int
         Number of all remaining users.
     others_hits : int
-        How many of them like the item.
+        Number of remaining users who like the item.
     base : float
         others_hits / others.
     low : float

@@ -212,7 +212,7 @@ def score_rows(
     *,
     recalculate_user: bool = False,
 ) -> NDArray[Any]:
-    """Score rows as they are, also by a ranker that would use what it stored of the user.
+    """Score rows, without stored factors of the user.
 
     The features of the user count unless the user is new.
     """

@@ -34,7 +34,7 @@ class SearchResult(NamedTuple):
     ----------
     rule : Rule
     weight : float
-        Its weight (7.1).
+        Weight of the rule (7.1).
     n_iter : int
         Number of searches for one clause.
     bound : float
@@ -227,8 +227,8 @@ def best_clause(indptr, indices, prices, n, literals, most, small):
     """Return the clause with the largest sum of prices: features, their number, worth, bound, work.
 
     Depth first over features in order of their own worth; a branch is cut when the positive prices
-    that it still covers are not above the best worth. Once `most` entries of rows have been looked at,
-    no branch is entered; the positive prices of those left out are in the bound.
+    that it still covers are not above the best worth. After `most` visited entries no branch is entered;
+    the bound includes the positive prices of skipped branches.
     """
     rows = len(prices)
     gain = np.zeros((literals + 1, n))

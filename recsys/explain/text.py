@@ -66,7 +66,7 @@ Small sample.'
 
 
 def percent(share: float) -> str:
-    """Return a share as a percentage, never 0% or 100% of what is neither.
+    """Return a share as a percentage; 0% and 100% only if exact.
 
     >>> percent(0.531), percent(0.0001), percent(0.9999), percent(1.0)
     ('53%', 'under 1%', 'over 99%', '100%')

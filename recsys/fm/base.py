@@ -344,7 +344,7 @@ class FactorMachine(BaseEstimator):
         return self
 
     def _targets(self, y: NDArray[Any]) -> NDArray[np.float64]:
-        """Return what is fitted: numbers, or −1 and 1."""
+        """Return the target: numbers, or −1 and 1."""
         raise NotImplementedError
 
     def __sklearn_tags__(self) -> Any:

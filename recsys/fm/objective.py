@@ -1,4 +1,4 @@
-"""The objective of a fit: a model's parameters as one vector, and the pieces of what is minimized."""
+"""The objective of a fit: parameters as one vector, loss, regularization and penalty."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Objective:
         Whether the weights of the orders are learned, on the simplex; whether the weights λ of the
         components are, under ½β‖λ‖².
     row_weights : (rows,) float64, optional
-        Those of the mean loss, above 0 and of mean 1. Pairs of rows are drawn by them.
+        Positive weights of the mean loss, with mean 1. Pairs of rows are drawn in proportion to them.
     """
 
     model: Model

@@ -104,7 +104,7 @@ class Penalty:
         return self._directions(P, sizes) * columns.T
 
     def subgradient(self, P: Table, form: Form = PAIRS) -> Table:
-        """Return one subgradient of Ω, with 0 for what is 0."""
+        """Return a subgradient of Ω, which is 0 for zero parameters."""
         if self.code == L2:
             return np.zeros_like(P)
         if self.code == OMEGA:

@@ -217,9 +217,9 @@ class MonotoneDNFSumKernel(_NormalForm):
     Parameters
     ----------
     d : int ≥ 1
-        Most conjunctions in a formula.
+        Largest number of conjunctions in a formula.
     c : int ≥ 1
-        Most variables in a conjunction, at most n.
+        Largest number of variables in a conjunction, at most n.
 
     Examples
     --------

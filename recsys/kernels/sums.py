@@ -25,7 +25,7 @@ class MonotoneConjunctiveSumKernel(OneDegree):
     Parameters
     ----------
     degree : int ≥ 1
-        Most variables in a conjunction, at most n.
+        Largest number of variables in a conjunction, at most n.
 
     Examples
     --------
@@ -115,7 +115,7 @@ class SadoharaMonotoneDNFKernel(_Sadohara):
     Parameters
     ----------
     arity : int ≥ 1, optional
-        Most variables in a conjunction, at most n; all by default.
+        Largest number of variables in a conjunction, at most n; all by default.
     sigma : float > 0
         Below 1 short conjunctions count more, above 1 long ones.
 
@@ -147,7 +147,7 @@ class SadoharaDNFKernel(_Sadohara):
     Parameters
     ----------
     arity : int ≥ 1, optional
-        Most literals in a conjunction, at most n; all by default.
+        Largest number of literals in a conjunction, at most n; all by default.
     sigma : float > 0
         Below 1 short conjunctions count more, above 1 long ones.
 

@@ -62,7 +62,7 @@ class _Network(LinkPredictor):
         Of the interaction layer; the others have 0.001.
     epochs, batch_size : int ≥ 1
     device : str, optional
-        Of PyTorch; by default a GPU where there is one. A file does not keep it.
+        PyTorch device; by default a GPU if available. Files do not store it.
     random_state : int
 
     Attributes
@@ -179,7 +179,7 @@ class _Network(LinkPredictor):
     def _inputs(
         self, A: sp.csr_matrix, B: sp.csr_matrix, left: Index, right: Index, tables: list[Any]
     ) -> Any:
-        """Return the network's input for pairs; what an object gives is computed once."""
+        """Return the network's input for pairs; each object is computed once."""
         (a, left), (b, right) = (np.unique(ends, return_inverse=True) for ends in (left, right))
         one = self._layer(
             _rows(self._end(A[a], tables[::2]), left), _rows(self._end(B[b], tables[1::2]), right)

@@ -233,7 +233,7 @@ class _Factorized(LinkPredictor):
 
 
 def add_shares(c: Array, weights: Array, z: Array, w: Array, pairs: Array, alone: Array) -> None:
-    """Add what a multilinear term gives each pair of features, and each end by itself.
+    """Add the contributions of a multilinear term to pairs of features and to each end.
 
     A product of r features of one end and m − r of the other is shared equally by its r(m − r) pairs of
     features across the ends; one of features of one end only is that end's. c[t], of (m + 1,), weighs

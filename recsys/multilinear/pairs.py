@@ -257,7 +257,7 @@ def add_dots(
 
 
 def _rows(name: str, X: Any) -> sp.csr_matrix:
-    """Return float64 CSR: X itself where it is that, as it is wherever speed matters."""
+    """Return X as float64 CSR, without a copy if possible."""
     if sp.issparse(X) and X.format == "csr" and X.dtype == np.float64 and X.indices.dtype == np.int32:
         return X
     if sp.issparse(X) and X.dtype.kind in "biuf":

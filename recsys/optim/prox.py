@@ -120,7 +120,7 @@ def project_simplex(v: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @jit
 def select(values, strength):
-    """Return 2λS_θ/(1 + 2λθ), what each magnitude loses, by random pivots; permutes values."""
+    """Return 2λS_θ/(1 + 2λθ), the loss of each magnitude, by random pivots; permutes values."""
     low, high = 0, len(values)
     total, count = 0.0, 0
     seed = np.uint64(88172645463325252)

@@ -212,7 +212,7 @@ def powers_of_each(features: int) -> Family:
 
 
 def _itemsets(given: Any, name: str) -> list[tuple[int, ...]]:
-    """Return itemsets as tuples of int, or refuse what is not."""
+    """Return itemsets as tuples of int, or raise InputError."""
     try:
         if isinstance(given, Iterator):
             raise TypeError  # one pass would leave nothing for the next

@@ -104,7 +104,7 @@ class Ranker:
     times_: sp.csr_matrix | None = None
 
     def __init_subclass__(cls) -> None:
-        """Derive what the class can do from what it implements."""
+        """Derive the abilities from the methods of the class."""
         super().__init_subclass__()
         able = {name for name, method in ABILITIES.items() if hasattr(cls, method)}
         able |= {"fold-in"} if cls.folds_in else set()

@@ -270,7 +270,7 @@ def _regress(
 
 @jit
 def _most_alike(items, counts, own, j, size, kept, shared):
-    """Fill in as many items as there is room for, ascending, and what they share with item j."""
+    """Fill in the first items in ascending order, and their co-occurrences with item j."""
     k, n = len(kept), len(items)
     for p in range(n):
         size[p] = np.float64(counts[p]) ** 2 / own[items[p]] if items[p] != j else 0.0

@@ -134,7 +134,7 @@ class HistoryRanker(Ranker):
     def _halves(
         self, liked: sp.csr_matrix, rng: np.random.Generator
     ) -> tuple[sp.csr_matrix, sp.csr_matrix, NDArray[np.int64]]:
-        """Return histories, what they are to predict, and whose they are.
+        """Return histories, their target items, and their users.
 
         Where users have features there are also some empty histories, which predict whole profiles.
         """
@@ -182,7 +182,7 @@ class HistoryRanker(Ranker):
     def _shared(
         self, rows: Rows, items: Sequence[NDArray[np.int64]], users: NDArray[np.int64] | None
     ) -> list[Shares]:
-        """Return scores and what each item of the rows adds to them, by the shares of features."""
+        """Return scores and the contribution of each item of the rows, from those of features."""
         A, of_items = self._history_features(rows.matrix, users), self._items(rows.matrix.shape[1])
         A.sort_indices()
         first = A.shape[1] - of_items.shape[1]  # features of the user come before

@@ -64,7 +64,7 @@ class MachineRanker(PairModelRanker):
     penalty : "l2", "l1" or "ti"
         Penalty beside the squared norms, which selects features and interactions.
     gamma : float ≥ 0
-        Its strength.
+        Strength of the penalty.
     """
 
     penalty: str
@@ -389,7 +389,7 @@ class PairSVMRanker(HistoryRanker):
         self.weights_ = self._item_vectors(model, found.B)
 
     def _item_vectors(self, model: Any, B: sp.csr_matrix) -> NDArray[np.float32]:
-        """Return what each feature of a history adds to every item, (features, items)."""
+        """Return the contribution of each feature of a history to every item, (features, items)."""
         shape = (model.A_.shape[0], model.B_.shape[0])
         dual = sp.csr_matrix((model.dual_coef_, (model.left_, model.right_)), shape=shape)
         W = model.A_.T @ (dual @ model.B_)

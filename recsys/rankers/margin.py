@@ -149,7 +149,7 @@ class KernelRanker(Ranker):
         return SparseGram(self.gram_, table, self.classes_, self.row_sums_, self.offsets_)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the attributes but for what is made from the interactions again."""
+        """Return the attributes, except those computed from the interactions."""
         return {key: value for key, value in vars(self).items() if key != "_counted"}
 
     def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[Any]:
@@ -269,7 +269,7 @@ class MarginRanker(KernelRanker):
         return out
 
     def _share(self, lengths: NDArray[Any]) -> NDArray[np.float64]:
-        """Return one over the number of items that q averages; 0 where there is none."""
+        """Return one over the number of items that q averages; 0 without any."""
         others = self.n_items_ - (lengths if self.q == "exact" else 0 * lengths)
         return np.divide(1.0, others, out=np.zeros(len(lengths)), where=others > 0)
 

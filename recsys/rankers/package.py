@@ -1,4 +1,4 @@
-"""A fitted ranker together with what it was fitted on: ids, titles, histories and tables, in one file.
+"""A fitted ranker with ids, titles, histories and tables, in one file.
 
 `Ranker.save` keeps numbers only, as implicit does. The command line, the app and the service speak in
 ids, so their files hold both.
@@ -77,7 +77,7 @@ class Profile:
 
     @property
     def fold_in(self) -> bool:
-        """Whether the ranker has to fold the row in, as it is not the row of the fit."""
+        """Whether the ranker must fold the row in, because it differs from the row of the fit."""
         return self.user is None
 
     @cached_property
@@ -346,7 +346,7 @@ def fit_package(ranker: Ranker, data: Interactions, **options: Any) -> ModelPack
 
 
 def fit_notes(ranker: Ranker, data: Interactions) -> list[str]:
-    """Return what a user should know before a fit: what it leaves out."""
+    """Return notes on data that a fit does not use."""
     if data.weight is not None and not ranker.weighted:
         return [f"{ranker.name} takes every interaction alike: weights are left out"]
     return []

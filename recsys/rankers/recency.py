@@ -36,7 +36,7 @@ def recency_weights(
 def aligned(
     rows: sp.csr_matrix, times: sp.csr_matrix, users: NDArray[np.integer] | None = None
 ) -> NDArray[np.float64]:
-    """Return the time of each interaction, aligned with rows.indices; 0, unknown, where there is none.
+    """Return the time of each interaction, aligned with rows.indices; 0 if unknown.
 
     Indices of `rows` and `times`, (…, items), are sorted, none twice in a row. `users` says which row of
     `times` belongs to each row; its own number by default.

@@ -402,7 +402,7 @@ def _splits_ahead(
 
 
 class Ordered(NamedTuple):
-    """Histories in their order, with what each step decays by."""
+    """Ordered histories with the decay of each step."""
 
     indptr: NDArray[np.int64]
     items: NDArray[np.int32]  # from oldest to newest

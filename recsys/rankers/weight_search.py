@@ -25,7 +25,7 @@ class HeldOut:
     sample that stands for it: positions near the top are exact, and the AUC is an unbiased estimate,
     from the same draws for all blends that are compared.
 
-    Rows of `train` and `test` are what is known of held-out users, and what is to be predicted;
+    Rows of `train` and `test` are the visible and held-out items of the users;
     `scores`, (users, items) each, are standardized. `prior`, (items,), orders items of equal scores. The
     items of user u are entries starts[u] to starts[u + 1], of which the first positives[u] are
     positives; each stands for `worth` items.
@@ -149,7 +149,7 @@ def find_weights(held: HeldOut, rounds: int) -> tuple[dict[str, float], dict[str
 
 
 def _first(block: NDArray[np.float32], train: sp.csr_matrix) -> NDArray[np.int32]:
-    """Return the first items of each user's list, −1 where there are fewer."""
+    """Return the first items of each user's list, padded with −1."""
     ids = np.full((len(block), FIRST), -1, dtype=np.int32)
     best = np.empty(ids.shape, dtype=np.float32)
     top_n(block, train, True, np.ones(block.shape[1], dtype=np.uint8), ids, best)

@@ -231,7 +231,7 @@ def explained(
 def _stored_note(
     ranker: Any, profile: Profile, item: int, score: float, rank: int | None
 ) -> tuple[str, ...]:
-    """Return a note if the list has another score, by what was fitted for the user."""
+    """Return a note if the list uses another score, from the fitted user vector."""
     scores = ranker.scores([profile.userid], profile.row, times=profile.times)[0]
     listed = rank_among(scores, candidates(profile.row, item), item)
     same_score = abs(scores[item] - score) <= CLOSE * max(1.0, abs(score))

@@ -506,7 +506,7 @@ def load(path: Target, frames: str | None = None) -> Recommender:
 
 
 class _Fitted:
-    """A model package, and what is derived from it once."""
+    """A model package with cached derived data."""
 
     def __init__(self, package: ModelPackage, kind: str | None = None) -> None:
         self.package = package

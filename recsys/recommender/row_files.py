@@ -28,10 +28,10 @@ def write_rows(
     blocks: Iterable[Block],
     raw: bool = False,
 ) -> None:
-    """Write blocks of rows as the path's ending says: .parquet, .json, .jsonl, else CSV.
+    """Write blocks of rows in the format of the suffix: .parquet, .json, .jsonl, else CSV.
 
-    The columns' types are str, int or float. Text in CSV that a spreadsheet would run as a formula stays
-    as it is with `raw`. On an error an old file is untouched.
+    The columns' types are str, int or float. `raw` omits the apostrophe before spreadsheet formulas in
+    CSV. On an error, an old file does not change.
     """
     if path.suffix.lower() in OTHERS:
         raise InputError(

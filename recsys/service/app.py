@@ -164,11 +164,11 @@ def create_app(
     Parameters
     ----------
     path : path
-        What `recsys fit --out` wrote; when it is replaced, the new model is served.
+        A file of `recsys fit --out`; the service loads its replacements.
     token : str, optional
         Bearer token that every route but /health and /ready then needs.
     reload_seconds : float > 0
-        How often the file is looked at.
+        Seconds between checks of the file.
     mapped : bool
         Leave the model's arrays in the file, so that processes share them in memory. The file must then
         be replaced by renaming, and never be written to.
@@ -228,7 +228,7 @@ def from_environment() -> FastAPI:
 
 
 def _malformed(_: Request, error: Any) -> JSONResponse:
-    """Name a field that is wrong; what was sent is not sent back."""
+    """Name the invalid field without its value."""
     first = max(error.errors(), key=lambda one: len(one["loc"]))  # of a union, what fits furthest
     where = ".".join(map(str, first["loc"]))
     return _refusal(422, f"{where}: {first['msg']} {first.get('ctx', {}).get('error', '')}".strip())
@@ -242,7 +242,7 @@ def _add_routes(app: FastAPI, models: ModelStore, metrics: Metrics, plain: Line,
 
     @app.get("/health", response_model=schemas.HealthResponse)
     async def health() -> dict[str, Any]:
-        """Say which model answers, and whether a newer file was refused."""
+        """Return the current model, and the error of a refused file."""
         package = models.current.package
         return {
             "status": "ok",
@@ -255,7 +255,7 @@ def _add_routes(app: FastAPI, models: ModelStore, metrics: Metrics, plain: Line,
 
     @app.get("/ready")
     async def ready() -> dict[str, str]:
-        """Say that requests may be sent here."""
+        """Return whether the service is ready."""
         return {"status": "ready"}
 
     @app.get("/metrics", response_class=PlainTextResponse)
@@ -301,7 +301,7 @@ def _add_routes(app: FastAPI, models: ModelStore, metrics: Metrics, plain: Line,
 
     @app.post("/explain")
     def explain(body: schemas.ExplainRequest) -> Response:
-        """Return what an item's score rests on, as `recsys explain --json` writes it."""
+        """Return the explanation of an item's score, as in `recsys explain --json`."""
         with slow:
             return explanation(models.current, body)
 
@@ -377,7 +377,7 @@ def scores_of(model: ServedModel, body: schemas.ScoresRequest) -> Response:
 
 
 def explanation(model: ServedModel, body: schemas.ExplainRequest) -> Response:
-    """Return what a score rests on."""
+    """Return the explanation of a score."""
     item_of(model, body.item)
     profile = profile_of(model, body)
     why = explained(model.package, profile, body.item, body.n, changes=body.changes)

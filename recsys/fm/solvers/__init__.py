@@ -1,6 +1,6 @@
-"""The solvers, one file each, which say what they need of a penalty, a loss and the terms.
+"""The solvers, one file each, with their requirements on penalty, loss and terms.
 
-To add one, write its file with a class under `@SOLVERS.add(name)`: it is found by itself.
+To add a solver, add a file with a class under `@SOLVERS.add(name)`.
 """
 
 from recsys.fm.solvers.base import SOLVERS, Options, Solver, refusal, solver_names

@@ -1,4 +1,4 @@
-"""The base class of solvers: what they need, how they are run, and which one replaces another."""
+"""The base class of solvers and their requirements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["SOLVERS", "Options", "Solver", "refusal", "solver_names"]
 
 
 class Options(NamedTuple):
-    """Options of a solver besides its objective.
+    """Options of a solver.
 
     Attributes
     ----------
@@ -45,13 +45,13 @@ class Solver:
     Attributes
     ----------
     penalties : tuple of str
-        Those it serves.
+        Supported penalties.
     kinds : tuple of int
-        The forms of terms it has steps for.
+        Supported forms of terms.
     pairwise : bool
-        Whether it can compare rows, as losses over pairs do.
+        Whether it supports losses over pairs of rows.
     monotone : bool
-        Whether no epoch raises the objective.
+        Whether the objective never increases.
     """
 
     penalties: ClassVar[tuple[str, ...]] = tuple(PENALTIES)
@@ -64,7 +64,7 @@ class Solver:
         self.objective, self.options = objective, options
 
     def run(self, ended: Callable[[float], bool], max_iter: int) -> None:
-        """Make epochs until `ended`, given the parameters' change, says so."""
+        """Make epochs until `ended` returns True for the change of the parameters."""
         for _ in range(max_iter):
             if ended(self.epoch() + self.weigh()):
                 return

@@ -83,7 +83,7 @@ class PairDescent(Descent):
 
 
 def pairs_of_rows(X: sp.csr_matrix, ends: tuple[NDArray[np.int64], NDArray[np.int64]]) -> Pairs:
-    """Return rows as pairs of what they have in the left columns and in the right ones."""
+    """Return rows as pairs of their left and right parts."""
     (A, left), (B, right) = (_distinct_rows(X[:, columns]) for columns in ends)
     return make_pairs(A, B, left, right)
 

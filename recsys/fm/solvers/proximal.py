@@ -113,7 +113,7 @@ class NonMonotone(Proximal):
         return True
 
     def weigh(self) -> float:
-        """Take the step on the weights, and begin afresh: what was is of other weights."""
+        """Take the step on the weights and restart."""
         moved = super().weigh()
         if moved > 0.0:
             self.mean, self.q = self.value, 1.0
