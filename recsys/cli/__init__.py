@@ -1,4 +1,4 @@
-"""The command line: parse, call, print. Everything it does is in the modules it calls."""
+"""The command line."""
 
 from __future__ import annotations
 

@@ -83,9 +83,9 @@ def _names_file(text: str) -> bool:
 
 
 def item_ids(package: ModelPackage, option: str, text: str | None) -> list[str] | None:
-    """Return the item ids of `ids_or_file`; those of a file that the model does not have are counted.
+    """Return the item ids of `ids_or_file`; unknown ids of a file are left out with a note.
 
-    A list of stock has items without a purchase. An id that is typed must be known.
+    A file may list the whole stock; ids on the command line must be known.
     """
     if text is None:
         return None
@@ -143,7 +143,7 @@ def profile_of(package: ModelPackage, user: str | None, history: str | None) -> 
 
 
 def use_threads(threads: int | None) -> None:
-    """Set the number of processors; more than there are is capped, with a note."""
+    """Set the number of threads, at most that of the processors."""
     if threads is None:
         return
     import numba

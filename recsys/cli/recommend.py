@@ -108,7 +108,7 @@ def recommend(
 def write_lists(
     path: Path | None, columns: dict[str, type], blocks: Iterable[list[tuple]], raw: bool
 ) -> None:
-    """Write blocks of rows as the path's ending says, or CSV to standard output."""
+    """Write blocks of rows in the format of the suffix, or CSV to standard output."""
     if path is not None:
         write_rows(path, columns, blocks, raw)
         return

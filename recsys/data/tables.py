@@ -464,7 +464,7 @@ def _read(
     chosen: Mapping[str, bool],
     several: bool,
 ) -> dict[str, Any]:
-    """Return columns as text, dictionary-encoded if few cells differ; whole columns are numbers or text."""
+    """Return columns as text, dictionary-encoded if few cells differ."""
     import pyarrow as pa
     import pyarrow.csv as pc
 

@@ -1,9 +1,9 @@
-"""Models that are linear in each of their parameters: what `fm`, `links` and the rankers share.
+"""Models that are linear in each parameter, shared by `fm`, `links` and the rankers.
 
-Predictions are sums of multilinear forms of a row's features; each parameter enters linearly, so that a
-derivative of the prediction does not depend on it. Here are the forms and the tables they are computed
-by (`forms`, `rows`, `pairs`, `linear`), the losses they are fitted under (`losses`) and the symmetric
-polynomials they are made of (`symmetric`). Penalties and solvers are in `recsys.fm`.
+Predictions are sums of multilinear forms of a row's features, so the derivative by a parameter does not
+depend on this parameter. The package has the forms and their tables (`forms`, `rows`, `pairs`,
+`linear`), losses (`losses`) and symmetric polynomials (`symmetric`). Penalties and solvers are in
+`recsys.fm`.
 """
 
 from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, POWER, PRODUCT, Form

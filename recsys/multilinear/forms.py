@@ -39,7 +39,7 @@ class Form(NamedTuple):
     kind : int
         ANOVA, ALL_SUBSETS, PRODUCT, MIXED or POWER.
     order : int ≥ 1
-        Most features in one product.
+        Largest number of features in one product.
     factors : int ≥ 1
         Tables P: one, but as many as the order for PRODUCT.
 

@@ -81,7 +81,7 @@ def loss_names(
 ) -> tuple[str, ...]:
     """Return the names of the losses of these kinds, those over pairs last.
 
-    A loss must be what is True, and must not be what is False; None takes either.
+    A loss must have the properties that are True and lack those that are False; None accepts both.
     """
     known = sorted((LOSSES.get(name) for name in LOSSES.names()), key=lambda a: (a.pairwise, a.code))
     return tuple(

@@ -1,1 +1,1 @@
-"""Solvers and proximal operators that several models share, and programs on the simplex."""
+"""Shared proximal operators, and quadratic programs on the simplex."""

@@ -46,7 +46,7 @@ register_url_convertor("text", AnyText())
 
 
 class Line:
-    """Requests that are computed at once, and those that wait; one more gets 503.
+    """Running and waiting requests; further ones get 503.
 
     >>> with Line(workers=1, waiting=4):
     ...     pass
@@ -142,7 +142,7 @@ def _refusal(status: int, detail: str, headers: dict[str, str] | None = None) ->
 
 
 def check_token(token: str | None) -> str | None:
-    """Return a token without the line end of the file that it was read from."""
+    """Return a token without surrounding blanks."""
     if token is None:
         return None
     token = token.strip()
@@ -166,14 +166,14 @@ def create_app(
     path : path
         A file of `recsys fit --out`; the service loads its replacements.
     token : str, optional
-        Bearer token that every route but /health and /ready then needs.
+        Bearer token for every route except /health and /ready.
     reload_seconds : float > 0
         Seconds between checks of the file.
     mapped : bool
-        Leave the model's arrays in the file, so that processes share them in memory. The file must then
-        be replaced by renaming, and never be written to.
+        Whether to map the file into memory, so that processes share it. The file must then be replaced
+        by renaming, and not be changed in place.
     hosts : sequence of str
-        Host names that requests may be sent to, such as ``*.example.com``.
+        Accepted host names, such as ``*.example.com``.
 
     Examples
     --------
@@ -385,7 +385,7 @@ def explanation(model: ServedModel, body: schemas.ExplainRequest) -> Response:
 
 
 def profile_of(model: ServedModel, body: schemas.ProfileRequest) -> Profile:
-    """Return the profile of a known user or of a history, whose unknown items are left out."""
+    """Return the profile of a known user, or of a history without unknown items."""
     if body.history is None:
         if body.user not in model.package.user_index:
             raise HTTPException(404, f"unknown user {str(body.user)[:60]!r}: post a history instead")
@@ -413,7 +413,7 @@ def item_of(model: ServedModel, item: str) -> int:
 def filtered_items(
     model: ServedModel, body: schemas.Candidates
 ) -> tuple[NDArray[np.intp] | None, list[str]]:
-    """Return the items that are left out, None where none are, and the ids that are unknown."""
+    """Return the items to leave out, or None, and the unknown ids."""
     if body.items is None and not body.filter_items and not body.filters:
         return None, []
     keep = np.full(len(model.package.item_ids), body.items is None)

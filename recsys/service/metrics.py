@@ -10,7 +10,7 @@ METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")
 
 
 class Metrics:
-    """A registry for each application, so that several in one process count apart."""
+    """Metrics of one application, with a separate registry."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -22,7 +22,7 @@ class Metrics:
         )
 
     def gauge(self, name: str, text: str, value: Callable[[], float]) -> None:
-        """Show what a function returns."""
+        """Add a gauge with the value of a function."""
         Gauge(name, text, registry=self.registry).set_function(value)
 
     def observe(self, method: str, route: str, status: int, seconds: float) -> None:

@@ -115,7 +115,7 @@ class ModelStore:
             self._refused = state, time.monotonic()
 
     def close(self) -> None:
-        """Stop looking at the file."""
+        """Stop checking the file."""
         self._stop.set()
 
     def _watch(self) -> None:

@@ -26,7 +26,7 @@ def _few_conditions(value: Any) -> Any:
 
 
 class Request(BaseModel):
-    """A body whose field names are all known."""
+    """A request body without unknown fields."""
 
     @model_validator(mode="before")
     @classmethod
@@ -40,7 +40,7 @@ class Request(BaseModel):
 
 
 class HistoryItem(Request):
-    """A liked item, when it was liked, and how much."""
+    """A liked item with its time and weight."""
 
     item: Id
     time: Number | Annotated[str, Field(max_length=40)] | None = Field(
@@ -54,7 +54,7 @@ class HistoryItem(Request):
 
 
 class ProfileRequest(Request):
-    """For whom: a known user or a history."""
+    """A known user or a history."""
 
     user: Id | None = Field(default=None, description="Id of a known user; or else post a history.")
     history: Annotated[list[Id | HistoryItem], Field(max_length=1000)] | None = Field(
@@ -69,7 +69,7 @@ class ProfileRequest(Request):
 
     @property
     def slow(self) -> bool:
-        """Whether it takes more than some 20 ms."""
+        """Whether the request takes more than about 20 ms."""
         return len(self.history or ()) > LONG_HISTORY
 
 
@@ -81,7 +81,7 @@ class Range(Request):
 
 
 class Candidates(Request):
-    """How many items, and which may be listed."""
+    """Number of items, and filters."""
 
     n: Count = 10
     items: Ids | None = Field(default=None, description="Rank these items only.")
@@ -114,7 +114,7 @@ class RecommendRequest(ProfileRequest, Candidates):
 
     @property
     def slow(self) -> bool:
-        """Whether it takes more than some 20 ms."""
+        """Whether the request takes more than about 20 ms."""
         return bool(super().slow or self.why or self.diversity or self.dislikes)
 
 
@@ -131,7 +131,7 @@ class ScoresRequest(ProfileRequest):
 
 
 class ExplainRequest(ProfileRequest):
-    """Why an item has its score."""
+    """Explanation of an item's score."""
 
     item: Id
     n: Count = Field(default=10, description="How many liked items to list.")
@@ -150,20 +150,20 @@ class ScoredItem(BaseModel):
 
 
 class ItemsResponse(BaseModel):
-    """Items, the best or most similar first; scores in the order of the request."""
+    """Items, best or most similar first; for scores, in the order of the request."""
 
     items: list[ScoredItem]
     unknown: list[str] = Field(description="Ids that the model does not have.")
 
 
 class RecommendResponse(ItemsResponse):
-    """Items, and whether they are only popular."""
+    """Items, and a flag for popular items only."""
 
     fallback: bool = Field(description="Whether nothing liked was known: scores are counts of users.")
 
 
 class HealthResponse(BaseModel):
-    """Which model answers, and whether a newer file was refused."""
+    """The current model, and the error of a refused file."""
 
     status: str
     model: str = Field(description="Name of the ranker.")
@@ -174,6 +174,6 @@ class HealthResponse(BaseModel):
 
 
 class Refusal(BaseModel):
-    """Why a request was refused."""
+    """Reason for a refused request."""
 
     detail: str

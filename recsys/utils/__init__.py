@@ -1,1 +1,1 @@
-"""Small things that every room uses: checks at the boundary, sparse rows, memory, files, text."""
+"""Shared helpers: validation, sparse rows, memory, files, text."""
