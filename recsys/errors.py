@@ -94,7 +94,7 @@ def __getattr__(name: str) -> Any:
 
     members = {
         "__module__": __name__,
-        "__doc__": "A model was asked for something before it was fitted; scikit-learn's error, too.",
+        "__doc__": "A model was used before it was fitted; also the error of scikit-learn.",
     }
     made = type(name, (RecsysError, theirs, RuntimeError), members)
     globals()[name] = made

@@ -28,13 +28,13 @@ PURPOSES = {
 }
 # Metrics in words, for those who do not know them.
 MEANINGS = {
-    "auc": "how often a hidden item is ranked above one that the user does not have; 0.5 is chance",
+    "auc": "how often a hidden item ranks above an item that the user does not have; 0.5 is chance",
     "ndcg": "0 to 1, higher when more hidden items are near the top of the list",
     "map": "0 to 1, higher when more hidden items are near the top of the list",
     "precision": "share of the list that is hidden items",
     "recall": "share of the hidden items that are in the list",
     "hit": "share of users with a hidden item in their list",
-    "mrr": "1 where a hidden item is first in the list, 1/2 where it is second, and so on",
+    "mrr": "mean of 1/rank of the first hidden item: 1 for the first position, 1/2 for the second",
 }
 
 
