@@ -59,8 +59,8 @@ def page() -> None:
     """Show the page."""
     st.header("Interactions", anchor=False)
     st.text(
-        "Which two features matter together? A sparse factorization machine gives each pair a weight, 0 "
-        "to most."
+        "Which two features matter together? A sparse factorization machine selects a few pairs of "
+        "features and gives each of them a weight."
     )
     file = st.file_uploader(
         "A table with a column to predict (optional; else the likes of the chosen dataset)",

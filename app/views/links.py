@@ -32,8 +32,8 @@ def page() -> None:
     """Show the page."""
     st.header("Links", anchor=False)
     st.text(
-        "Predictors learn from some links and from the features of both ends. They are measured on "
-        "links that they have not seen."
+        "Predictors learn from a part of the links and from the features of both ends. They are "
+        "evaluated on the other links."
     )
     catalog = state.choose_catalog(PAGE)
     key: tuple[Any, ...] = ("links", catalog.key)
