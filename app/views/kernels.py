@@ -30,8 +30,8 @@ def page() -> None:
     """Show the page."""
     st.header("Kernels", anchor=False)
     st.text(
-        "A Boolean kernel measures the similarity of two items by the number of formulas over users that "
-        "hold for both. A higher degree means longer formulas."
+        "A Boolean kernel measures the similarity of two items by the number of formulas over users "
+        "that hold for both. A higher degree means longer formulas."
     )
     catalog = state.choose_catalog(PAGE)
     left, right = st.columns(2)
