@@ -25,7 +25,7 @@ from recsys.utils.validation import clean_matrix
 
 ENTRIES = 1 << 20  # evaluated at a time
 ROW_BYTES = 256_000_000  # of the rows that are kept where others are counted
-ROWS_AT_ONCE = 64
+ROWS_AT_ONCE = 128
 
 
 def item_gram(
@@ -313,7 +313,7 @@ class CountedGram:
         return out
 
     def scores(self, rows: sp.csr_matrix, items: Any = slice(None)) -> NDArray[np.float64]:
-        """Return rows @ K[:, items] for rows of weights."""
+        """Return rows @ K[:, items] for rows of weights; of many rows under the linear kernel in float32."""
         ids = np.arange(rows.shape[1])[items]
         out = np.empty((rows.shape[0], len(ids)))
         if not self.linear:
@@ -321,11 +321,13 @@ class CountedGram:
                 out[u] = rows[u].data @ self.similar(rows[u].indices)[:, items]
             return out
         XT, cold = self.XT, self.sizes[self.classes[ids]] == 0
+        dtype = np.float64 if len(out) == 1 else np.float32
+        weights = XT.data.astype(dtype, copy=False)
         for first in range(0, len(out), ROWS_AT_ONCE):
             part = rows[first : first + ROWS_AT_ONCE]
-            by_user = np.ascontiguousarray(_rows_times(part, XT).T)
-            by_item = np.empty((len(ids), part.shape[0]))
-            over_rows(len(ids), _products, XT.indptr, XT.indices, XT.data, ids, by_user, by_item)
+            by_user = np.ascontiguousarray(_rows_times(part, XT).T, dtype=dtype)
+            by_item = np.empty((len(ids), part.shape[0]), dtype=dtype)
+            over_rows(len(ids), _products, XT.indptr, XT.indices, weights, ids, by_user, by_item)
             by_item[cold] = part[:, ids[cold]].T.toarray()
             out[first : first + ROWS_AT_ONCE] = by_item.T
         return out
