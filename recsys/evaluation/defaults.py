@@ -23,9 +23,8 @@ USUAL_PAIRS = 100_000  # interactions up to which everything is measured as it i
 USUAL_ITEMS = 2_500  # up to which a dense inverse takes no more than its share
 AUTO_ITEMS = 8_000  # up to which all candidates of `auto` do
 ITEM_PAIRS = 40_000_000  # co-occurrence counts up to which models made of them do
-BY_COUNTS = {"ease": ITEM_PAIRS, "cf-komd": ITEM_PAIRS, "msdw": ITEM_PAIRS, "auto": 12 * ITEM_PAIRS}
-BY_EPOCHS = ("fm", "sparse-fm", "pairnet")
-ITERATIONS, LEAST_ITERATIONS = 20, 3
+BY_COUNTS = ("ease", "cf-komd", "msdw", "auto")
+ITERATIONS, LEAST_ITERATIONS = {"fm": 20, "sparse-fm": 20, "pairnet": 10}, 3
 AUTO_SECONDS = 40.0  # of all folds
 
 
@@ -53,13 +52,14 @@ def default_comparison(data: Interactions, folds: int) -> Comparison:
     models, left_out = [], []
     for spec in COMPARED:
         name = spec.partition(":")[0]
-        if counts > BY_COUNTS.get(name, np.inf):
+        if counts > ITEM_PAIRS and name in BY_COUNTS:
             left_out.append(name)
             continue
         if name == "ease" and items > USUAL_ITEMS:
             spec = "ease:top_k=100"
-        elif name in BY_EPOCHS and pairs > USUAL_PAIRS:
-            spec = f"{name}:iterations={max(LEAST_ITERATIONS, ITERATIONS * USUAL_PAIRS // pairs)}"
+        elif name in ITERATIONS and pairs > USUAL_PAIRS:
+            iterations = max(LEAST_ITERATIONS, ITERATIONS[name] * USUAL_PAIRS // pairs)
+            spec = f"{name}:iterations={iterations}"
         elif name == "auto" and (pairs > USUAL_PAIRS or items > AUTO_ITEMS):
             spec = f"auto:budget={AUTO_SECONDS / only:g}"
         models.append(spec)

@@ -24,7 +24,7 @@ from recsys.data.side_information import SideInformation
 from recsys.data.splits import PUBLISHED, folds_of, interactions_of, protocol_for
 from recsys.errors import InputError
 from recsys.evaluation import metrics as M
-from recsys.evaluation.defaults import BY_EPOCHS, ITERATIONS
+from recsys.evaluation.defaults import ITERATIONS
 from recsys.evaluation.measuring import Measured, ParsedMetric, measure
 from recsys.evaluation.models import Models, NamedModel, named_models
 from recsys.evaluation.report import MetricValue, Report, Result
@@ -37,10 +37,10 @@ from recsys.utils.validation import check_flag, check_integer, check_real, texts
 
 # Processor seconds of a fold of 100,000 interactions, roughly: what is begun first, and the time left.
 SECONDS = {
-    "auto": 20.0,
+    "auto": 7.0,
     "pair-dnn": 20.0,
     "honfm": 20.0,
-    "pairnet": 10.0,
+    "pairnet": 4.0,
     "hofm": 5.0,
     "all-subsets": 5.0,
     "blend": 5.0,
@@ -372,8 +372,8 @@ def _seconds(model: Any, scale: float) -> float:
     """Return the processor seconds of a fold of scale × 100,000 interactions, roughly."""
     name = getattr(model, "name", "")
     seconds = scale * SECONDS.get(name, USUAL_SECONDS)
-    if name in BY_EPOCHS:
-        seconds *= model.iterations / ITERATIONS
+    if name in ITERATIONS:
+        seconds *= model.iterations / ITERATIONS[name]
     return min(seconds, getattr(model, "budget", None) or np.inf)
 
 

@@ -225,7 +225,7 @@ class PairNetRanker(PairModelRanker):
     factors: int = 12
     regularization: float = 2e-5
     neg_prop: int = 3
-    iterations: int = 20
+    iterations: int = 10
     random_state: int = 0
     degree: int = 3
 
