@@ -313,7 +313,7 @@ class CountedGram:
         return out
 
     def scores(self, rows: sp.csr_matrix, items: Any = slice(None)) -> NDArray[np.float64]:
-        """Return rows @ K[:, items] for rows of weights; of many rows under the linear kernel in float32."""
+        """Return rows @ K[:, items] for rows of weights; many rows of the linear kernel in float32."""
         ids = np.arange(rows.shape[1])[items]
         out = np.empty((rows.shape[0], len(ids)))
         if not self.linear:
