@@ -15,7 +15,7 @@ from recsys.errors import FitError, InputError
 from recsys.fm.order_weights import check_theta
 from recsys.fm.penalties import L2, PENALTIES
 from recsys.fm.solvers.descent import Shrinkage
-from recsys.fm.solvers.pairs import pair_epoch
+from recsys.fm.solvers.pairs import block_of, pair_epoch
 from recsys.fm.solvers.weights import descend_on_simplex
 from recsys.links.base import LINKS, Array, Index, LinkPredictor, Parts, Task, check_symmetric
 from recsys.multilinear.arrays import Compressed, Target
@@ -134,7 +134,8 @@ class _Factorized(LinkPredictor):
                 linear_epoch(visited, Compressed.of(columns), target, self.shared_, self.beta_)
             report(f"epoch {step}", step - 1, self.max_iter)
             weighted = [self._has_weights(term) for term in self.terms_]
-            pair_epoch(pairs, self.terms_, target, shrinkages, weighted, self.num_threads or None)
+            threads, block = self.num_threads or None, block_of(step)
+            pair_epoch(pairs, self.terms_, target, shrinkages, weighted, threads, block=block)
             last_term = self.terms_[-1]
             if self._learns_theta() and last_term.theta is not None:
                 orders = order_products(last_term, pairs, self.num_threads or None)

@@ -40,7 +40,8 @@ __all__ = ["PairDescent", "pair_epoch", "pairs_of_rows"]
 
 Vector = NDArray[np.float64]
 Prior = Callable[[int, Vector], tuple[Vector, Vector, Vector]]
-BLOCK = 16  # components of a pass
+BLOCK = 4  # components of a pass: more take less time, and end at worse optima
+ALONE = 2  # epochs at first in which a component is fitted to what those before it leave
 MOST_ENTRIES = 32_000_000  # of all objects' quadratics; a block has fewer components beyond
 
 
@@ -59,6 +60,7 @@ class PairDescent(Descent):
         order = visiting_order(objective.counts(), objective.X.shape[0])
         self.ends = order[order < split], order[order >= split]
         self.pairs = pairs_of_rows(objective.X, self.ends)
+        self.epochs = 0
 
     def epoch(self) -> float:
         """Visit the bias and all terms once."""
@@ -74,8 +76,10 @@ class PairDescent(Descent):
             PairTerm(np.ones(order + 1), P[left], P[right], own)
             for (order, P), own in zip(tables, weights, strict=True)
         ]
+        self.epochs += 1
+        block = block_of(self.epochs)
         moved += pair_epoch(
-            self.pairs, terms, objective.target, shrinkages, threads=self.options.threads
+            self.pairs, terms, objective.target, shrinkages, threads=self.options.threads, block=block
         )
         for (_, P), term in zip(tables, terms, strict=True):
             P[left], P[right] = term.left, term.right
@@ -117,6 +121,7 @@ def pair_epoch(
     fit_weights: Sequence[bool] | None = None,
     threads: int | None = None,
     prior: Prior | None = None,
+    block: int = BLOCK,
 ) -> float:
     """Update the terms' parameters once, in place; returns the sum of absolute changes.
 
@@ -128,7 +133,7 @@ def pair_epoch(
     fit_weights = [False] * len(terms) if fit_weights is None else fit_weights
     objects = max(side.rows.shape[0] for side in pairs.sides)
     moved = 0.0
-    for parts in _blocks(list(zip(terms, shrinkages, fit_weights, strict=True)), objects):
+    for parts in _blocks(list(zip(terms, shrinkages, fit_weights, strict=True)), objects, block):
         with np.errstate(
             over="ignore", invalid="ignore"
         ):  # of a fit that runs away: its objective says so
@@ -140,24 +145,25 @@ def pair_epoch(
     return moved
 
 
-def _blocks(terms: list[tuple[PairTerm, Shrinkage, bool]], objects: int) -> Iterator[list[Part]]:
-    """Yield the parts of each pass: linear terms come with the first block of the others."""
-    waiting: list[Part] = []
+def block_of(epoch: int) -> int:
+    """Return how many components the passes of an epoch have, counted from 1."""
+    return 1 if epoch <= ALONE else BLOCK
+
+
+def _blocks(
+    terms: list[tuple[PairTerm, Shrinkage, bool]], objects: int, most: int
+) -> Iterator[list[Part]]:
+    """Yield the parts of each pass; linear terms first, so that products explain what these leave."""
     for term, shrinkage, fit_weights in terms:
         k, m = term.left.shape[1], term.degree
-        size = block_size(k, m, objects)
+        size = block_size(min(k, most), m, objects)
         for first in range(0, k, size):
-            waiting.append(Part(term, slice(first, min(first + size, k)), shrinkage, fit_weights))
-            if m > 1:
-                yield waiting
-                waiting = []
-    if waiting:
-        yield waiting
+            yield [Part(term, slice(first, min(first + size, k)), shrinkage, fit_weights)]
 
 
 def block_size(components: int, degree: int, objects: int) -> int:
     """Return how many components a pass has, so that the objects' quadratics stay small."""
-    size = min(BLOCK, components)
+    size = components
     while size > 1 and objects * (size * (degree - 1) + 1) ** 2 > MOST_ENTRIES:
         size //= 2
     return size
