@@ -128,7 +128,7 @@ class Compiled:
             settings = {"cache": folder is not None} | self._settings
             with _DECORATING:  # numba takes the folder from its configuration, when it decorates
                 before = numba.config.CACHE_DIR
-                if settings["cache"]:
+                if folder is not None:
                     numba.config.CACHE_DIR = str(folder / code_digest(Path(__file__).parent))
                 try:
                     if self._dispatcher is None:
@@ -178,8 +178,8 @@ def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
 
 def _sturdy(dispatcher: Any) -> Any:
     """Let a dispatcher compile again where its files on disk are damaged, which numba raises."""
-    cache = getattr(dispatcher, "_cache", None)
-    load = getattr(cache, "load_overload", None)
+    cache: Any = getattr(dispatcher, "_cache", None)
+    load: Any = getattr(cache, "load_overload", None)
 
     def load_overload(*args: Any) -> Any:
         try:

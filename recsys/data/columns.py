@@ -343,8 +343,8 @@ def _in_order(codes: NDArray[np.int32], values: list[Any], notes: list[str]) -> 
     none = len(distinct)
     place = dict(zip(distinct, range(none), strict=True))
     table = np.array([none if v is None else place[v] for v in values] + [none], dtype=np.int32)
-    order, first = pd.factorize(table[codes])  # a code of −1 takes the last
-    order = order.astype(np.int32)
+    places, first = pd.factorize(table[codes])  # a code of −1 takes the last
+    order = places.astype(np.int32)
     if (gap := np.flatnonzero(first == none)).size:
         order[order == gap[0]] = -1
         order[order > gap[0]] -= 1

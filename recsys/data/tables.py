@@ -38,7 +38,7 @@ SAMPLE = 2_000  # lines of an irregular file that tell whether it is a table
 DELIMITERS = ("\t", ";", "|", ",", "::")
 PARQUET = (".parquet", ".pq")
 EXCEL = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
-PACKED = {
+PACKED: dict[bytes, Any] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
     b"\xfd7zXZ\x00": lzma.open,

@@ -82,7 +82,7 @@ class _FactorizationMachine(Interpretation):
 
     def _dummies(self) -> int:
         """Columns of ones that let degree − 1 … 2 (and 1) share P with the highest order."""
-        return 0 if self.fit_lower != "augment" else self.degree - (2 if self.fit_linear else 1)
+        return 0 if self.fit_lower != "augment" else self.degree - (2 if self.fit_linear else 1)  # type: ignore[attr-defined]
 
     def _augmented(self, X: sp.csr_matrix) -> sp.csr_matrix:
         return with_ones(X, self._dummies())
@@ -106,7 +106,7 @@ class _FactorizationMachine(Interpretation):
         if self._shares():
             return self.P_[0][0], self.theta_[0, order - 1] * self.component_weights_[0]  # type: ignore[attr-defined]
         place = self._orders().index(order)
-        return self.P_[place][0], self.component_weights_[place]
+        return self.P_[place][0], self.component_weights_[place]  # type: ignore[attr-defined]
 
     def order_weights(self) -> NDArray[np.float64]:
         """Return the weights of the orders of a shared P, (degree, components).
@@ -132,7 +132,7 @@ class _FactorizationMachine(Interpretation):
                 "order_weights needs orders that share a P: fit_lower='augment', 'simplex' or "
                 "'inhomogeneous'"
             )
-        return weights_of_ones(self.P_[0][0][-ones:], m) * self.component_weights_[0]
+        return weights_of_ones(self.P_[0][0][-ones:], m) * self.component_weights_[0]  # type: ignore[attr-defined]
 
 
 @dataclass(eq=False, repr=False)

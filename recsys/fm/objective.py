@@ -125,7 +125,7 @@ class Objective:
     threads: int | None = None
     learns_theta: bool = False
     learns_weights: bool = False
-    row_weights: Vector | None = None
+    row_weights: Any = None
     _pred: Vector | None = field(init=False, default=None, repr=False)
     pairs: tuple[NDArray[np.int64], NDArray[np.int64]] | None = field(init=False, default=None)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -117,12 +118,12 @@ class _Combination(TwoClassMixin, BaseEstimator):
             if rows == 0 or any(K.shape != (rows, rows) or not np.isfinite(K).all() for K in matrices):
                 raise InputError("precomputed kernels must be finite square matrices of one size")
             y = np.asarray(y)
-            makers = [lambda K=K: K for K in matrices]
+            makers = [partial(np.asarray, K) for K in matrices]
         else:
             X, y = checked_rows(self, X, y, dtype="numeric", accept_sparse="csr")
             rows, self.X_fit_ = X.shape[0], X
             self._resolved = [resolve(kernel) for kernel in self._kernel_list(X)]
-            makers = [lambda k=k: k(X, normalize=self.normalize) for k in self._resolved]
+            makers = [partial(k, X, normalize=self.normalize) for k in self._resolved]
         self.classes_ = two_classes(y)
         if len(y) != rows:
             raise InputError(f"y has {len(y)} entries for {rows} rows")

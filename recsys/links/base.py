@@ -180,7 +180,7 @@ class LinkPredictor(BaseEstimator):
         }
 
     def _set_state(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
+        self.__dict__.update(state)
 
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():

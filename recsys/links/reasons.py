@@ -88,7 +88,7 @@ def link_reasons(
     )
     parts = model.parts(A, B, left, right)
     if parts is None:
-        return LinkReasons("changes", score, changes=_changes(model, ends, B is None, score)[:N])
+        return LinkReasons("changes", score, changes=tuple(_changes(model, ends, B is None, score)[:N]))
     flat = parts.pairs.ravel()
     used = np.flatnonzero(flat)
     if len(used) > N:  # two authors' words make millions of pairs: they are not sorted
@@ -125,7 +125,7 @@ def _changes(
         pairs = np.column_stack([np.arange(n), np.full(n, n if one_kind else 0)])
         pairs = pairs if side == 0 else pairs[:, ::-1]
         other = None if one_kind else ends[1 - side]
-        tables = (copies, other) if side == 0 or one_kind else (other, copies)
-        scores = model.decision_function(*tables, pairs)
+        A, B = (copies, other) if side == 0 or one_kind else (other, copies)
+        scores = model.decision_function(A, B, pairs)
         out += [(side, int(f), float(score - s)) for f, s in zip(row.indices, scores, strict=True)]
     return sorted(out, key=lambda change: -abs(change[2]))

@@ -130,7 +130,8 @@ def entries_between(
     flat = np.zeros(ends[-1])
     every = [np.concatenate(parts).astype(np.int64) for parts in (rows, columns)]
     starts = [np.cumsum([0, *map(len, parts)], dtype=np.int64) for parts in (rows, columns)]
-    arrays = (matrix.indptr, matrix.indices, matrix.data, *every, *starts, ends, matrix.shape[1], flat)
+    csr: Any = matrix
+    arrays = (csr.indptr, csr.indices, csr.data, *every, *starts, ends, matrix.shape[1], flat)
     over_rows(len(pairs), _pick, *arrays)
     bounds = itertools.pairwise(ends.tolist())
     return [flat[slice(*pair)].reshape(shape) for pair, shape in zip(bounds, shapes, strict=True)]
