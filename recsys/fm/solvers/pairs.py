@@ -10,8 +10,7 @@ Source: Atarashi's thesis 3.3.4, (3.20) and (3.21), with the sums over an object
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import scipy.sparse as sp
@@ -104,15 +103,6 @@ def _distinct_rows(X: sp.csr_matrix) -> tuple[sp.csr_matrix, NDArray[np.int64]]:
     return sp.csr_matrix(X[first]), which.astype(np.int64)
 
 
-class Part(NamedTuple):
-    """Components of a term that one pass updates."""
-
-    term: PairTerm
-    some: slice
-    shrinkage: Shrinkage
-    fit_weights: bool
-
-
 def pair_epoch(
     pairs: Pairs,
     terms: Sequence[PairTerm],
@@ -125,40 +115,29 @@ def pair_epoch(
 ) -> float:
     """Update the terms' parameters once, in place; returns the sum of absolute changes.
 
-    Of every block of components all features of the left side are visited, then all of the right one.
-    Where `fit_weights` says so the components' weights are learned, too, and shrink what they weigh.
+    Of every `block` of components all features of the left side are visited, then all of the right one.
+    Where `fit_weights` is True the weights of a term's components are learned as well.
     `prior(side, parameters)` gives the β and mean of each component, and noise to add to each step, in
     units of the root of its curvature: the steps are then draws given all other parameters.
     """
     fit_weights = [False] * len(terms) if fit_weights is None else fit_weights
     objects = max(side.rows.shape[0] for side in pairs.sides)
     moved = 0.0
-    for parts in _blocks(list(zip(terms, shrinkages, fit_weights, strict=True)), objects, block):
-        with np.errstate(
-            over="ignore", invalid="ignore"
-        ):  # of a fit that runs away: its objective says so
-            moved += _block_epoch(pairs, parts, target, threads, prior)
-        for part in parts:
-            if part.fit_weights:
-                for s in range(part.some.start, part.some.stop):
-                    moved += _fit_weight(pairs, part.term, s, target, part.shrinkage.beta, threads)
+    for term, shrinkage, weighted in zip(terms, shrinkages, fit_weights, strict=True):
+        k = term.left.shape[1]
+        size = block_size(min(k, block), term.degree, objects)
+        for first in range(0, k, size):
+            some = slice(first, min(first + size, k))
+            with np.errstate(over="ignore", invalid="ignore"):  # the objective tells of divergence
+                moved += _block_epoch(pairs, term, some, target, shrinkage, weighted, threads, prior)
+            for s in range(some.start, some.stop) if weighted else ():
+                moved += _fit_weight(pairs, term, s, target, shrinkage.beta, threads)
     return moved
 
 
 def block_of(epoch: int) -> int:
     """Return how many components the passes of an epoch have, counted from 1."""
     return 1 if epoch <= ALONE else BLOCK
-
-
-def _blocks(
-    terms: list[tuple[PairTerm, Shrinkage, bool]], objects: int, most: int
-) -> Iterator[list[Part]]:
-    """Yield the parts of each pass; linear terms first, so that products explain what these leave."""
-    for term, shrinkage, fit_weights in terms:
-        k, m = term.left.shape[1], term.degree
-        size = block_size(min(k, most), m, objects)
-        for first in range(0, k, size):
-            yield [Part(term, slice(first, min(first + size, k)), shrinkage, fit_weights)]
 
 
 def block_size(components: int, degree: int, objects: int) -> int:
@@ -170,88 +149,76 @@ def block_size(components: int, degree: int, objects: int) -> int:
 
 
 def _block_epoch(
-    pairs: Pairs, parts: list[Part], target: Target, threads: int | None, prior: Prior | None
+    pairs: Pairs,
+    term: PairTerm,
+    some: slice,
+    target: Target,
+    shrinkage: Shrinkage,
+    weighted: bool,
+    threads: int | None,
+    prior: Prior | None,
 ) -> float:
-    ways = 2 if pairs.symmetric else 1
-    factors = [
-        [np.ascontiguousarray(P[:, part.some].T) for P in (part.term.left, part.term.right)]
-        for part in parts
-    ]
-    tables = [
-        [
-            component_tables(side.rows, P.T, part.term.degree)
-            for side, P in zip(pairs.sides, both, strict=True)
-        ]
-        for part, both in zip(parts, factors, strict=True)
-    ]
-    sizes = [np.abs(np.concatenate(both, axis=1)) for both in factors]
-    moved = 0.0
-    for at, side in enumerate(pairs.sides):
+    """Update some components of a term, those of the left side first."""
+    ways, m = 2 if pairs.symmetric else 1, term.degree
+    factors = [np.ascontiguousarray(P[:, some].T) for P in (term.left, term.right)]
+    tables = [component_tables(side.rows, P.T, m) for side, P in zip(pairs.sides, factors, strict=True)]
+    sizes = np.abs(np.concatenate(factors, axis=1))
+    weights, moved = term.weights[some] / ways, 0.0
+    for at, (side, P, table) in enumerate(zip(pairs.sides, factors, tables, strict=True)):
         if side.rows.shape[1] == 0:
             continue
-        weights = [part.term.weights[part.some] / ways for part in parts]
-        mixing = [part.term.mixing if at == 0 else part.term.mixing.T for part in parts]
-        last = [own * mix[-1, 0] for own, mix in zip(weights, mixing, strict=True)]
-        faces = [
-            (both[1 - at] @ mix[1:-1].T * own[:, None]).reshape(len(both[1 - at]), -1)
-            for both, mix, own in zip(tables, mixing, weights, strict=True)
-        ]
-        psi = np.column_stack([*faces, np.ones(len(faces[0]))])
+        mixing = term.mixing if at == 0 else term.mixing.T
+        last = weights * mixing[-1, 0]
+        face = tables[1 - at] @ mixing[1:-1].T * weights[:, None]
+        psi = np.column_stack([face.reshape(len(face), -1), np.ones(len(face))])
         # a symmetric pair moves at both ends: (x + y)² ≤ 2x² + 2y² keeps the bound
         quadratics = _quadratics(side, psi, target, ways * target.curvature)
-        before = _numbers(tables, at, last)
-        first = 0
-        for n, part in enumerate(parts):
-            P, table, m = factors[n][at], tables[n][at], part.term.degree
-            betas = np.full(len(P), part.shrinkage.beta)
-            if part.fit_weights:
-                betas *= np.abs(part.term.weights[part.some])
-            means, noise = np.zeros(len(P)), np.zeros(P.shape)
-            if prior is not None:
-                betas, means, noise = prior(at, P)
-            for s in range(len(P)):
-                own = np.array([*range(first, first + m - 1), psi.shape[1] - 1])
-                first += m - 1
-                scale = np.array([1.0] * (m - 1) + [last[n][s]])
-                state = quadratics.state(own, scale, table[:, s, 1:])
-                moved += sweep(
-                    Compressed.of(side.columns),
-                    P[s],
-                    m,
-                    state,
-                    betas[s],
-                    means[s],
-                    noise[s],
-                    part.shrinkage.penalty,
-                    part.shrinkage.gamma,
-                    _totals(part, sizes[n][s]),
-                    sizes[n][s],
-                    at * factors[n][0].shape[1],
-                )
-                change = state[:, m + m * m :] - table[:, s, 1:]
-                table[:, s, 1:] += change
-                quadratics.move(own, scale, change)
-        change = _numbers(tables, at, last) - before
+        before = _numbers(table, last)
+        betas = np.full(len(P), shrinkage.beta)
+        if weighted:
+            betas *= np.abs(term.weights[some])
+        means, noise = np.zeros(len(P)), np.zeros(P.shape)
+        if prior is not None:
+            betas, means, noise = prior(at, P)
+        for s in range(len(P)):
+            own = np.array([*range(s * (m - 1), (s + 1) * (m - 1)), psi.shape[1] - 1])
+            scale = np.array([1.0] * (m - 1) + [last[s]])
+            state = quadratics.state(own, scale, table[:, s, 1:])
+            moved += sweep(
+                Compressed.of(side.columns),
+                P[s],
+                m,
+                state,
+                betas[s],
+                means[s],
+                noise[s],
+                shrinkage.penalty,
+                shrinkage.gamma,
+                _totals(shrinkage.penalty, sizes[s], m),
+                sizes[s],
+                at * factors[0].shape[1],
+            )
+            change = state[:, m + m * m :] - table[:, s, 1:]
+            table[:, s, 1:] += change
+            quadratics.move(own, scale, change)
+        change = _numbers(table, last) - before
         ids = (pairs.left, pairs.right) if at == 0 else (pairs.right, pairs.left)
         add_dots(*ids, change, psi, target.pred, threads)
         if pairs.symmetric:
             add_dots(*ids[::-1], change, psi, target.pred, threads)
-    for part, (left, right) in zip(parts, factors, strict=True):
-        part.term.left[:, part.some], part.term.right[:, part.some] = left.T, right.T
+    term.left[:, some], term.right[:, some] = factors[0].T, factors[1].T
     return moved
 
 
-def _numbers(tables: list[list[Vector]], at: int, last: list[Vector]) -> Vector:
+def _numbers(table: Vector, last: Vector) -> Vector:
     """Return the numbers that a pair's prediction is linear in: A^1…A^(m−1), and the sum of all A^m."""
-    inner = [both[at][:, :, 1:-1].reshape(len(both[at]), -1) for both in tables]
-    end = sum(both[at][:, :, -1] @ own for both, own in zip(tables, last, strict=True))
-    return np.column_stack([*inner, end])
+    return np.column_stack([table[:, :, 1:-1].reshape(len(table), -1), table[:, :, -1] @ last])
 
 
-def _totals(part: Part, sizes: Vector) -> Vector:
+def _totals(penalty: int, sizes: Vector, degree: int) -> Vector:
     """Return e_1…e_(m − 1) of the magnitudes for the penalty that needs them."""
-    m = max(part.term.degree - 1, 1)
-    return elementary_polynomials(sizes, m) if part.shrinkage.penalty == TI else np.zeros(m)
+    m = max(degree - 1, 1)
+    return elementary_polynomials(sizes, m) if penalty == TI else np.zeros(m)
 
 
 class _Quadratics:
