@@ -26,7 +26,6 @@ from recsys.utils.validation import check_integer
 if TYPE_CHECKING:
     import dask.dataframe as dd
 
-ROWS = 2_000_000  # of a partition
 FAN_IN = 4  # counts that are summed at once
 
 
