@@ -175,7 +175,7 @@ def test_an_attribute_that_is_none(report, attribute, text):
 
 def test_groups_need_a_metric_of_each_user(planted):
     found = evaluate(planted, make_ranker("popularity"), folds=2, metrics="coverage@3")
-    with pytest.raises(InputError, match="coverage@3: one value for all users"):
+    with pytest.raises(InputError, match="coverage@3"):
         found.by("profile length")
     assert len(found.frame()) == 1
 

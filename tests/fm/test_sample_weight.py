@@ -320,7 +320,7 @@ def held(model, y):
         ([1.0, 2.0], "shape"),
         (np.ones((40, 1)), "shape"),
         (2.0, "shape"),
-        (-np.ones(40), "at least 0"),
+        (-np.ones(40), "must not be negative"),
         (np.full(40, np.nan), "NaN or infinity"),
         (np.full(40, np.inf), "NaN or infinity"),
         (np.zeros(40), "is 0 for all 40 rows"),

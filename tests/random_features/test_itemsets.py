@@ -129,7 +129,7 @@ def test_a_component_is_of_the_group_that_was_drawn_and_of_entries_that_are_not_
         ({"weights": [-1.0]}, "non-negative"),
         ({"groups": [0, 1]}, "groups"),
         ({"sparsity": 1.0}, "sparsity"),
-        ({"probabilities": [1.0]}, "must be 0 numbers"),
+        ({"probabilities": [1.0]}, "must be 0 non-negative numbers"),
         ({"groups": [0], "probabilities": [0.5]}, "sum to 1"),
         ({"groups": [0], "probabilities": ["a"]}, "probabilities must be an array"),
     ],

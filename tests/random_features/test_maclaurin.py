@@ -164,9 +164,9 @@ def test_orders_have_the_shares_they_are_drawn_with():
         (ItemsetMap(3), "itemsets must be sequences of integers"),
         (ItemsetMap([(0,)], weights=["a"]), "weights must be an array"),
         (CountableItemsetMap(lambda n: ([(9,)], None)), "names feature 9 of 3"),
-        (CountableItemsetMap(lambda n: ([(0,)], [1.0, 2.0])), "must be 1 numbers"),
-        (CountableItemsetMap(lambda n: ([(0, 1), (1, 0)], None)), "comes twice"),
-        (ItemsetMap([(0,), (1,), (0,)]), "comes twice"),
+        (CountableItemsetMap(lambda n: ([(0,)], [1.0, 2.0])), "must be 1 non-negative numbers"),
+        (CountableItemsetMap(lambda n: ([(0, 1), (1, 0)], None)), "is repeated"),
+        (ItemsetMap([(0,), (1,), (0,)]), "is repeated"),
     ],
 )
 def test_bad_parameters(model, message):

@@ -203,7 +203,7 @@ def test_a_blend_of_objects_is_the_blend_of_their_text(liked, tmp_path):
     for wrong in ([], [3], [Blend()], [make_ranker("bpr")]):
         with pytest.raises(InputError, match="models"):
             Blend(wrong).fit(liked)
-    with pytest.raises(InputError, match="weights must be 1 numbers"):
+    with pytest.raises(InputError, match="weights must be 1 non-negative numbers"):
         Blend([EASE()], weights=[1.0, 2.0]).fit(liked)
     assert copy.deepcopy(again).scores(3, liked[3]).shape == (1, 40)
 

@@ -103,8 +103,8 @@ REFUSED = {
         {"history": ["a"], "times": ["x"]},
         "time of item 'a', 'x' is not a time: use a number or an ISO date",
     ),
-    "NaN": ({"history": ["a"], "times": [np.nan]}, "time of item 'a', nan: no time"),
-    "negative": ({"history": ["a"], "times": [-1.0]}, "time of item 'a', -1.0: before 1970"),
+    "NaN": ({"history": ["a"], "times": [np.nan]}, "time of item 'a', nan is not a time"),
+    "negative": ({"history": ["a"], "times": [-1.0]}, "time of item 'a', -1.0 is before 1970"),
     "times of a user": ({"user": "ada", "times": [1]}, "times and weights need a history"),
 }
 

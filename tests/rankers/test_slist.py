@@ -166,7 +166,7 @@ def test_a_law_is_what_it_says():
         ({"decay": "expinf"}, "decay must be expX"),
         ({"backward": 1.1}, "backward must be a finite number of at least 0 and at most 1"),
         ({"decay": 3}, "decay must be expX"),
-        ({"inference_decay": "power1"}, r"one law for each of decay='exp1\+exp20', not 'power1'"),
+        ({"inference_decay": "power1"}, r"one law for each law of decay='exp1\+exp20', not 'power1'"),
         ({"target_decay": "exp1+exp2"}, "target_decay must be one law"),
         ({"form": "lstm"}, "form must be one of auto, ridge, cosine"),
         ({"regularization": 0.0}, "regularization must be a finite number above 0"),
