@@ -216,16 +216,16 @@ def split(
     data : Interactions, (users, items) matrix, table or path
     protocol : str
         - half-profile: users are in `folds` groups; for each user of a group ⌈n/2⌉ random items are for
-        training and the rest for testing (thesis, 10.4.2)
+          training and the rest for testing (thesis, 10.4.2)
         - half-profile-time: the same with the older items for training
         - half-profile-file: the same with the first items in row order for training (Jester in the
-        thesis)
+          thesis)
         - leave-one-out: each user's last item, a random one without times
         - next-5, or any other number: the last 5 items of each user who has more
         - holdout: a fifth of each user's items; "holdout:fraction=0.3"; "holdout:order=time": the newest
         - train-test-split: each interaction with probability 0.2; "train-test-split:fraction=0.1"
         - temporal: the last fifth of all interactions, predicted from the earlier ones;
-        "temporal:fraction=0.3"
+          "temporal:fraction=0.3"
         - rolling: the last tenths of all interactions, each predicted from the earlier ones
         - published: the fixed test half of the data (`held_out`)
     folds : int, optional

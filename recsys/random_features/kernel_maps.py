@@ -128,9 +128,9 @@ class RandomKernelMap(_Map):
         - "sparse" (not for all subsets): an entry is 0 with probability `sparsity`, else ±1/√(1 − p).
           Sparse rows give sparse features. (Features of all subsets are never 0.)
         - "subsampled" (not for all subsets): each vector uses a random subset of `subset` features.
-        Sparse rows give sparse features. They are divided by the root of the probability C(d−m,
-        k−m)/C(d, k) that a set of m features is in the subset; those of the polynomial, with `degree`
-        subsets per component, are multiplied by (d/k)^(degree/2).
+          Sparse rows give sparse features. They are divided by the root of the probability C(d−m,
+          k−m)/C(d, k) that a set of m features is in the subset; those of the polynomial, with `degree`
+          subsets per component, are multiplied by (d/k)^(degree/2).
         - "circulant" (ANOVA): blocks diag(σ)·circ(ω) of d vectors each, in O(D log d) by FFT.
         - "sketch" (polynomial): the tensor sketch, by scikit-learn.
     sparsity : float in 0…1, below 1
