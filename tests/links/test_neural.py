@@ -328,9 +328,9 @@ def test_products_and_their_slopes_are_those_of_dense_matrices(seed):
         table.grad = None
         product.backward(torch.tensor(slope), retain_graph=True)
         dense, P = X.toarray() ** power, table.detach().numpy()
-        np.testing.assert_allclose(product.detach(), dense @ P**power, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(product.detach(), dense @ P**power, rtol=1e-4, atol=1e-5)
         expected = power * P ** (power - 1) * (dense.T @ slope)
-        np.testing.assert_allclose(table.grad, expected, rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(table.grad, expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", KINDS)
