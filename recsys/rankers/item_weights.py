@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from recsys.rankers.base import Ranker, Rows, Shares
 from recsys.rankers.recency import recency_weights
 from recsys.rankers.scoring import best_sums, entries_between, weighted_sums
-from recsys.utils.sparse import binary
+from recsys.utils.sparse import binary, entries_of
 from recsys.utils.validation import check_real
 
 SMALL = 128_000_000  # bytes of sparse weights that are kept dense
@@ -52,23 +52,33 @@ class ItemWeights(Ranker):
         """Return the weight of each entry of the rows."""
         return recency_weights(rows.matrix, rows.times, self.recency)
 
+    def _weighed(self, rows: Rows) -> sp.csr_matrix:
+        """Return the rows as they are multiplied with `weights_`."""
+        return entries_of(rows.matrix, self._votes(rows))
+
     def _scores(self, rows: Rows, users: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
-        return weighted_sums(rows.matrix, self._votes(rows), self.weights_)
+        x = self._weighed(rows)
+        return weighted_sums(x, x.data, self.weights_)
 
     def _best(
         self, rows: Rows, N: int, skip_liked: bool, mask: NDArray[np.uint8]
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]] | None:
         if not sp.issparse(self.weights_):
             return None
-        return best_sums(rows.matrix, self._votes(rows), self.weights_, N, skip_liked, mask)
+        x = self._weighed(rows)
+        return best_sums(x, x.data, self.weights_, N, skip_liked, mask)
 
     def _explain(
         self, rows: Rows, items: Sequence[NDArray[np.int64]], users: NDArray[np.int64] | None = None
     ) -> list[Shares]:
-        votes, spans = self._votes(rows), rows.spans
-        blocks = entries_between(self.weights_, [rows.matrix.indices[span] for span in spans], items)
-        shares = [votes[span] * block for span, block in zip(spans, blocks, strict=True)]
-        return [(one.sum(axis=1), one) for one in shares]
+        x, out = self._weighed(rows), []
+        spans, features = Rows(x).spans, x.shape[1] // rows.matrix.shape[1]
+        blocks = entries_between(self.weights_, [x.indices[span] for span in spans], items)
+        for span, block, own in zip(spans, blocks, rows.spans, strict=True):
+            shape = (len(block), features, own.stop - own.start)  # a liked item may be several features
+            shares = (x.data[span] * block).reshape(shape).sum(axis=1)
+            out.append((shares.sum(axis=1), shares))
+        return out
 
     def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         some = self.weights_[ids]

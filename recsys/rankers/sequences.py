@@ -9,6 +9,7 @@ history: nothing loops over splits.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -21,28 +22,27 @@ from scipy.special import gamma
 
 from recsys._jit import in_parts, jit, parallel
 from recsys.errors import FitError, InputError
-from recsys.rankers.base import DENSE_ITEMS, Candidate, Data, Ranker, Rows, Shares
+from recsys.rankers.base import DENSE_ITEMS, Candidate, Data, Rows
+from recsys.rankers.item_weights import ItemWeights, co_occurrences
 from recsys.rankers.msdw import weigh
 from recsys.rankers.recency import newer
 from recsys.rankers.registry import RANKERS
-from recsys.rankers.scoring import entries_between, weighted_sums
 from recsys.utils.memory import check_memory
 from recsys.utils.sparse import entries_of, owners, row_votes
 from recsys.utils.threads import safe_blas
 from recsys.utils.validation import check_choice, check_integer, check_real
 
-PAIR_BYTES = 20  # of an entry of the cosine, while it is scaled
 STEP = 3.0  # from one exponential of a power law to the next
 FASTEST = 6.0  # e^−6 of the newest interaction's own term is what is left out above
 SLOWEST = 0.03  # over the longest gap; what is slower counts as constant
 STEEPEST = 3.0  # power whose sum of exponentials still is the law
-KINDS = ("exp", "power", "none")
+LAW = re.compile(r"(exp|power)(\d*\.?\d+)|none")
 ACCEPTED = "expX (e^−(gap/X)), powerX ((gap + 1)^−X, X up to 3) or none, joined by +, as in exp1+exp8"
 
 
 @RANKERS.add("slist")
 @dataclass(eq=False)
-class SLIST(Ranker):
+class SLIST(ItemWeights):
     """Linear model of sequences, learned from all splits of the histories into past and future.
 
     In the form "ridge", each split of a history is a row of a regression: the interactions before it
@@ -114,7 +114,6 @@ class SLIST(Ranker):
     random_state: int = 0
 
     name: ClassVar[str] = "slist"
-    uses: ClassVar[frozenset[str]] = frozenset({"times"})
     search_space: ClassVar[dict[str, Any]] = {
         "decay": ("power1", "exp1+exp20", "exp3+exp60"),
         "target_decay": ("power0.25", "power0.5", "power1", "power1.5"),
@@ -161,68 +160,51 @@ class SLIST(Ranker):
         check_integer("random_state", self.random_state, 0)
 
     def _inference_laws(self) -> list[Decay]:
-        given = self.decay if self.inference_decay is None else self.inference_decay
-        return parse_decays("inference_decay", given)
+        return parse_decays("inference_decay", self.inference_decay or self.decay)
+
+    def reads_times(self) -> bool:
+        """Return True."""
+        return True
 
     def _fit(self, data: Data) -> None:
         liked, items = data.liked, data.liked.shape[1]
-        found = sequences(liked, None if data.times is None else data.times.data, self.random_state)
-        votes, longest = row_votes(liked, float(self.votes)), int(np.diff(liked.indptr).max())
-        self.ordered_ = data.times is not None
+        times = None if data.times is None else data.times.data
+        histories = ordered(liked, times, row_votes(liked, float(self.votes)), self.random_state)
+        longest = int(np.diff(liked.indptr).max())
+        self.ordered_ = times is not None
         laws = parse_decays("decay", self.decay) if self.ordered_ else [Decay("none")]
         if self.form == "cosine" or (self.form == "auto" and items > DENSE_ITEMS):
             rates, (law,) = sums_of_exponentials(laws[-1:], longest)
-            W = followed(found, votes, items, rates, law, self.backward)
+            W = followed(histories, co_occurrences(liked), rates, law, float(self.backward))
             weigh(W, np.bincount(liked.indices, minlength=items), self.beta, self.alpha, self.locality)
             self.weights_ = W
             return
-        blocks = len(laws)
-        need = 8 * (items * blocks) ** 2 + 20 * items * items * blocks
+        need = 8 * (items * len(laws)) ** 2 + 20 * items * items * len(laws)
         check_memory(need, f"slist on {items:,} items")
         before = sums_of_exponentials(laws, longest)
         after = sums_of_exponentials(parse_decays("target_decay", self.target_decay), longest)
-        gram, cross = before_after(found, votes, items, before, after)
-        self.weights_ = _solved(gram, cross, blocks, float(self.regularization))
-
-    def _votes(self, rows: Rows) -> list[NDArray[np.float64]]:
-        """Return the weight of each interaction of the rows, under each law."""
-        if rows.times is None or not self.ordered_:
-            return [np.ones(rows.matrix.nnz)] * self._blocks
-        gaps = newer(rows.matrix.indptr, rows.times)
-        return [law(gaps) for law in self._inference_laws()[: self._blocks]]
+        gram, cross = before_after(histories, items, before, after)
+        self.weights_ = _solved(gram, cross, len(laws), float(self.regularization))
 
     @property
     def _blocks(self) -> int:
-        """How many blocks of weights there are."""
-        return len(self.weights_) // self.weights_.shape[1] if not sp.issparse(self.weights_) else 1
+        return 1 if sp.issparse(self.weights_) else len(self.weights_) // self.weights_.shape[1]
 
-    def _scores(self, rows: Rows, users: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
-        votes = self._votes(rows)
+    def _weighed(self, rows: Rows) -> sp.csr_matrix:
+        """Return the decayed rows under each law, side by side."""
+        votes = [np.ones(rows.matrix.nnz)] * self._blocks
+        if rows.times is not None and self.ordered_:
+            gaps = newer(rows.matrix.indptr, rows.times)
+            votes = [law(gaps) for law in self._inference_laws()[: self._blocks]]
         wide = sp.hstack([entries_of(rows.matrix, vote) for vote in votes], format="csr")
         wide.indices = wide.indices.astype(np.int32, copy=False)
-        return weighted_sums(wide, wide.data, self.weights_)
-
-    def _explain(
-        self, rows: Rows, items: Sequence[NDArray[np.int64]], users: NDArray[np.int64] | None = None
-    ) -> list[Shares]:
-        spans = rows.spans
-        shares = [
-            np.zeros((len(some), span.stop - span.start))
-            for span, some in zip(spans, items, strict=True)
-        ]
-        for k, vote in enumerate(self._votes(rows)):
-            liked = [rows.matrix.indices[span] + k * rows.matrix.shape[1] for span in spans]
-            blocks = entries_between(self.weights_, liked, items)
-            for span, one, block in zip(spans, shares, blocks, strict=True):
-                one += vote[span] * block
-        return [(one.sum(axis=1), one) for one in shares]
+        return wide
 
     def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return the contribution of an interaction of age 0 to each item's score."""
-        if sp.issparse(self.weights_):
-            return self.weights_[ids].toarray()
-        items = self.weights_.shape[1]
-        return sum(self.weights_[ids + k * items] for k in range(self._blocks))
+        parts = [
+            super(SLIST, self)._item_similarity(ids + k * self.n_items_) for k in range(self._blocks)
+        ]
+        return np.sum(parts, axis=0)
 
     def _check_state(self) -> None:
         blocks = len(self._inference_laws()) if self.ordered_ and not sp.issparse(self.weights_) else 1
@@ -270,21 +252,14 @@ class Decay:
 
 def parse_decays(name: str, text: str) -> list[Decay]:
     """Return the laws of a text such as `exp1+exp8`."""
-    found = []
-    for part in text.split("+") if isinstance(text, str) else [""]:
-        part = part.strip()
-        kind = next((kind for kind in KINDS if part.startswith(kind)), "")
-        number = part[len(kind) :]
-        try:
-            x = float(number or "0")
-        except ValueError:
-            x = math.nan
-        most = STEEPEST if kind == "power" else math.inf
-        fine = not number if kind == "none" else 0 < x <= most and x < math.inf and "_" not in number
-        if not (kind and fine):
+    laws = []
+    for part in str(text).split("+"):
+        match = LAW.fullmatch(part.strip())
+        kind, x = (match[1] or "none", float(match[2] or 0.0)) if match else ("", 0.0)
+        if not match or (match[1] and not 0 < x <= (STEEPEST if kind == "power" else math.inf)):
             raise InputError(f"{name} must be {ACCEPTED}, not {text!r}")
-        found.append(Decay(kind, x))
-    return found
+        laws.append(Decay(kind, x))
+    return laws
 
 
 def sums_of_exponentials(
@@ -312,86 +287,74 @@ def sums_of_exponentials(
     return rates, np.array([[term.get(rate, 0.0) for rate in rates] for term in terms])
 
 
-@dataclass(frozen=True)
-class Sequences:
+class Histories(NamedTuple):
     """Interactions of each user from oldest to newest; those of equal times are in random order."""
 
     items: NDArray[np.int32]
-    owner: NDArray[np.int64]  # whose they are
-    indptr: NDArray[np.integer]
-    gaps: NDArray[np.float64]  # how many positions newer than the one before; equal times share one
+    gaps: NDArray[np.int64]  # how many positions newer than the one before; equal times share one
+    begins: NDArray[np.int64]  # where the history of each interaction begins and ends
+    ends: NDArray[np.int64]
+    votes: NDArray[np.float64]  # of the user of each interaction
+    starts: NDArray[np.int64]  # the interactions of item i are places[starts[i] : starts[i + 1]]
+    places: NDArray[np.int64]
 
 
-def sequences(liked: sp.csr_matrix, times: NDArray[np.float64] | None, seed: int) -> Sequences:
+def ordered(
+    liked: sp.csr_matrix, times: NDArray[np.float64] | None, votes: NDArray[np.float64], seed: int
+) -> Histories:
     """Return the interactions in order; `times` are aligned with liked.indices, None for equal times."""
-    owner = owners(liked).astype(np.int64)
+    owner, indptr = owners(liked), liked.indptr.astype(np.int64)
     when = np.zeros(liked.nnz) if times is None else times
     order = np.lexsort((np.random.default_rng(seed).random(liked.nnz), when, owner))
-    when = when[order]
+    when, items = when[order], liked.indices[order]
     first = np.ones(liked.nnz, dtype=bool)  # of its time
     first[1:] = (when[1:] != when[:-1]) | (owner[1:] != owner[:-1])
     group = np.cumsum(first) - 1
-    place = np.append(np.flatnonzero(first)[1:], liked.nnz)[group] - 1.0  # the newest of the group
-    gaps = np.diff(place, prepend=0.0)
-    gaps[liked.indptr[:-1][np.diff(liked.indptr) > 0]] = 0.0
-    return Sequences(liked.indices[order].astype(np.int32), owner, liked.indptr, gaps)
+    place = np.append(np.flatnonzero(first)[1:], liked.nnz)[group] - 1  # the newest of the group
+    gaps = np.diff(place, prepend=0)
+    gaps[indptr[:-1][np.diff(indptr) > 0]] = 0
+    starts = np.concatenate(([0], np.cumsum(np.bincount(items, minlength=liked.shape[1]))))
+    places = np.argsort(items, kind="stable")
+    return Histories(items, gaps, indptr[owner], indptr[owner + 1], votes[owner], starts, places)
 
 
 def before_after(
-    found: Sequences,
-    votes: NDArray[np.float64],
+    histories: Histories,
     items: int,
     before: tuple[NDArray[np.float64], NDArray[np.float64]],
     after: tuple[NDArray[np.float64], NDArray[np.float64]],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return XᵀX and XᵀY of all splits of all histories: items·blocks rows.
 
-    `votes` is the weight of each row of a user. `before` are the laws of X as rates, (exponentials,),
-    and coefficients, (blocks, exponentials): column i·blocks + k is item i, law k. `after` is the one
-    law of Y.
+    `before` are the laws of X as rates, (exponentials,), and coefficients, (blocks, exponentials):
+    column i·blocks + k is item i, law k. `after` is the one law of Y.
     """
     (rates, sources), (t_rates, (targets,)) = before, after
-    steps, t_steps = (np.exp(-found.gaps[:, None] / rate) for rate in (rates, t_rates))
+    steps, t_steps = (np.exp(-histories.gaps[:, None] / rate) for rate in (rates, t_rates))
     blocks = len(sources)
-    places = np.argsort(found.items, kind="stable")
-    starts = np.concatenate(([0], np.cumsum(np.bincount(found.items, minlength=items))))
     gram = np.empty((items * blocks, items * blocks))
     cross = np.empty((items * blocks, items))
-    ends = np.asarray(found.indptr[1:])[found.owner]
+    ahead = _splits_ahead(histories, steps, sources)
     with parallel() as threads:
-        in_parts(
-            threads,
-            _before_after,
-            starts,
-            places,
-            ends,
-            found.items,
-            steps,
-            t_steps,
-            sources,
-            targets,
-            _splits_ahead(found.indptr, steps, sources),
-            votes[found.owner],
-            gram,
-            cross,
-        )
+        laws = (steps, t_steps, sources, targets, ahead)
+        in_parts(threads, _before_after, *histories, *laws, gram, cross)
     gram += gram.T
     return gram, cross
 
 
 def _splits_ahead(
-    indptr: NDArray[np.integer], steps: NDArray[np.float64], sources: NDArray[np.float64]
+    histories: Histories, steps: NDArray[np.float64], sources: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return out[s, k, e] = Σ over the splits after s of law k there times exponential e, both from s.
 
     From the newest interaction of every history backwards, all histories at once.
     """
-    lengths = np.diff(indptr)
-    users = np.argsort(-lengths, kind="stable")
-    ends, lengths = np.asarray(indptr[1:])[users], lengths[users]
-    both = np.zeros((len(users), steps.shape[1], steps.shape[1]))
+    ends, lengths = np.unique(histories.ends, return_counts=True)
+    longest_first = np.argsort(-lengths, kind="stable")
+    ends, lengths = ends[longest_first], lengths[longest_first]
+    both = np.zeros((len(ends), steps.shape[1], steps.shape[1]))
     out = np.empty((len(steps), len(sources), steps.shape[1]))
-    for back in range(int(lengths[0]) if len(lengths) else 0):
+    for back in range(int(lengths[0])):
         active = int(np.searchsorted(-lengths, -back))  # longer than `back`
         at = ends[:active] - 1 - back
         if back:
@@ -401,58 +364,26 @@ def _splits_ahead(
     return out
 
 
-class Ordered(NamedTuple):
-    """Ordered histories with the decay of each step."""
-
-    indptr: NDArray[np.int64]
-    items: NDArray[np.int32]  # from oldest to newest
-    which: NDArray[np.integer]  # the row of `steps` for the step from the interaction before
-    steps: NDArray[np.float64]  # (…, exponentials)
-    votes: NDArray[np.float64]  # of each user
-
-
 def followed(
-    found: Sequences,
-    votes: NDArray[np.float64],
-    items: int,
+    histories: Histories,
+    pairs: sp.csr_matrix,
     rates: NDArray[np.float64],
     law: NDArray[np.float64],
     backward: float,
 ) -> sp.csr_matrix:
     """Return weights of j after i, Σ_u votes_u·law(positions from i to j): (items, items) float32 CSR.
 
-    The law of the gap is a sum of exponentials. j before i counts `backward` of j after i. Only pairs
-    that occur in a profile are stored, and no diagonal.
+    The law of the gap is a sum of exponentials. j before i counts `backward` of j after i. `pairs` has
+    the pattern of items that share a user.
     """
-    which = found.gaps.astype(np.int32)  # few different numbers
-    steps = np.exp(-np.arange(int(which.max(initial=0)) + 1.0)[:, None] / rates)
-    places = np.argsort(found.items, kind="stable")
-    starts = np.concatenate(([0], np.cumsum(np.bincount(found.items, minlength=items))))
-    users = found.owner[places].astype(np.int32)
-    ordered = Ordered(np.asarray(found.indptr, np.int64), found.items, which, steps, votes)
-    both = bool(backward)
-    lengths = np.zeros(items, dtype=np.int64)
+    steps = np.exp(-np.arange(histories.gaps.max() + 1.0)[:, None] / rates)
+    data = np.empty(pairs.nnz, dtype=np.float32)
     with parallel() as threads:
-        in_parts(threads, _sizes, starts, users, ordered.indptr, ordered.items, items, both, lengths)
-    indptr = np.concatenate(([0], np.cumsum(lengths)))
-    pairs = int(indptr[-1])
-    check_memory(PAIR_BYTES * pairs, f"slist on {pairs:,} pairs of items that go together")
-    indices, data = np.empty(pairs, dtype=np.int32), np.empty(pairs, dtype=np.float32)
-    with parallel() as threads:
-        in_parts(
-            threads,
-            _fill,
-            starts,
-            users,
-            *ordered,
-            items,
-            law,
-            float(backward),
-            indptr[:-1],
-            indices,
-            data,
-        )
-    return sp.csr_matrix((data, indices, indptr), (items, items))
+        arrays = (*histories, steps, law, backward, pairs.indptr, pairs.indices, data)
+        in_parts(threads, _followed, *arrays)
+    out = entries_of(pairs, data)
+    out.eliminate_zeros()  # the diagonal, and where only i comes after j
+    return out
 
 
 # ---- kernels
@@ -462,16 +393,18 @@ def followed(
 def _before_after(
     first,
     stride,
+    items,
+    gaps,
+    begins,
+    ends,
+    votes,
     starts,
     places,
-    ends,
-    items,
     steps,
     t_steps,
     sources,
     targets,
     ahead,
-    votes,
     gram,
     cross,
 ):
@@ -521,77 +454,37 @@ def _before_after(
 
 
 @jit
-def _place(items, begin, end, i):
-    """Return the position of an item in a history that holds it."""
-    for s in range(begin, end):
-        if items[s] == i:
-            return s
-    return end
-
-
-@jit
-def _sizes(first, stride, starts, users, indptr, items, m, both, out):
-    seen = np.full(m, -1)
-    for r in range(first, len(out), stride):
-        for c in range(starts[r], starts[r + 1]):
-            begin, end = indptr[users[c]], indptr[users[c] + 1]
-            s = _place(items, begin, end, r)
-            for q in range(begin if both else s, end):
-                if q != s and seen[items[q]] != r:
-                    seen[items[q]] = r
-                    out[r] += 1
-
-
-@jit
-def _fill(
+def _followed(
     first,
     stride,
-    starts,
-    users,
-    indptr,
     items,
-    which,
-    steps,
+    gaps,
+    begins,
+    ends,
     votes,
-    m,
+    starts,
+    places,
+    steps,
     law,
     backward,
-    begins,
+    indptr,
     indices,
     data,
 ):
-    E = len(law)
-    total = np.zeros(m)
-    seen = np.full(m, -1)
-    decayed = np.empty(E)
-    for r in range(first, len(begins), stride):
-        at = begins[r]
-        for c in range(starts[r], starts[r + 1]):
-            u = users[c]
-            end = indptr[u + 1]
-            s = _place(items, indptr[u], end, r)
-            begin = s if backward == 0.0 else indptr[u]
-            for q in range(begin, end):
-                if q != s and seen[items[q]] != r:
-                    seen[items[q]] = r
-                    total[items[q]] = 0.0
-                    indices[at] = items[q]
-                    at += 1
-            decayed[:] = law * votes[u]
-            for q in range(s + 1, end):
-                value = 0.0
-                for e in range(E):
-                    decayed[e] *= steps[which[q], e]
-                    value += decayed[e]
-                total[items[q]] += value
-            decayed[:] = law * votes[u] * backward
-            for q in range(s - 1, begin - 1, -1):
-                value = 0.0
-                for e in range(E):
-                    decayed[e] *= steps[which[q + 1], e]
-                    value += decayed[e]
-                total[items[q]] += value
-        mine = indices[begins[r] : at]
-        mine.sort()
-        for p in range(begins[r], at):
+    total, decayed = np.zeros(len(starts) - 1), np.empty(len(law))
+    for i in range(first, len(total), stride):
+        for c in range(starts[i], starts[i + 1]):
+            s = places[c]
+            for sign, weight in ((1, votes[s]), (-1, backward * votes[s])):
+                decayed[:] = law * weight
+                q = s + sign
+                while begins[s] <= q < ends[s]:
+                    gap, value = gaps[max(q, q - sign)], 0.0
+                    for e in range(len(law)):
+                        decayed[e] *= steps[gap, e]
+                        value += decayed[e]
+                    total[items[q]] += value
+                    q += sign
+        for p in range(indptr[i], indptr[i + 1]):
             data[p] = total[indices[p]]
+            total[indices[p]] = 0.0
