@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,18 +13,63 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from recsys.errors import InputError
-from recsys.kernel_machines.grams import resolve
+from recsys.kernels import Kernel, make_kernel
 from recsys.kernels.expressiveness import margin_program
 from recsys.utils.features import checked_rows
 from recsys.utils.two_classes import TwoClassMixin, two_classes
 from recsys.utils.validation import check_real
 
 
-class KernelMachine(TwoClassMixin, BaseEstimator):
-    """Base of the machines on one kernel.
+def kernel_function(kernel: Any, params: dict[str, Any] | None = None) -> Callable[..., Any]:
+    """Return a callable (X, Z, normalize) for a name, a Kernel or a function of two matrices."""
+    if isinstance(kernel, str):
+        return make_kernel(kernel, **(params or {}))
+    if isinstance(kernel, type) or not callable(kernel):
+        raise InputError(
+            f"a kernel must be a name, a Kernel or a function of two matrices, not {kernel!r}"
+        )
+    return kernel if isinstance(kernel, Kernel) else FunctionKernel(kernel)
+
+
+@dataclass(frozen=True)
+class FunctionKernel:
+    """A function of two matrices, as scikit-learn's SVC takes it, that is called as a Kernel is."""
+
+    function: Callable[..., Any]
+
+    def __call__(self, X: Any, Z: Any = None, normalize: bool = False) -> NDArray[np.float64]:
+        """Return the Gram matrix."""
+        K = self._matrix(X, X if Z is None else Z)
+        if not normalize:
+            return K
+        left = np.sqrt(K.diagonal() if Z is None else self._diagonal(X))
+        scale = np.outer(left, left if Z is None else np.sqrt(self._diagonal(Z)))
+        out = np.divide(K, scale, out=np.zeros_like(K), where=scale > 0)
+        if Z is None:
+            np.fill_diagonal(out, 1.0)
+        return out
+
+    def _matrix(self, X: Any, Z: Any) -> NDArray[np.float64]:
+        K, shape = np.asarray(self.function(X, Z), dtype=np.float64), (X.shape[0], Z.shape[0])
+        if K.shape != shape or not np.isfinite(K).all():
+            raise InputError(f"kernel {self.function} must return finite values of shape {shape}")
+        return K
+
+    def _diagonal(self, X: Any) -> NDArray[np.float64]:
+        return np.array([self._matrix(X[i : i + 1], X[i : i + 1])[0, 0] for i in range(X.shape[0])])
+
+
+@dataclass(eq=False, repr=False)
+class KOMD(TwoClassMixin, BaseEstimator):
+    """Kernel optimization of the margin distribution, for two classes.
+
+    min (1 − λ) γᵀYKYγ + λ‖γ‖² over weights γ ≥ 0 that sum to 1 in each class: λ = 0 is the
+    hard-margin SVM, λ = 1 compares the classes' centroids.
 
     Parameters
     ----------
+    regularization : float in 0…1
+        λ.
     kernel : "precomputed", str, Kernel, Expression or callable
         A kernel, or a name in `recsys.kernels.list_kernels()`. Every kernel of this library, including
         `linear` and `rbf`, treats values above 0 as 1 and other values as 0. A function of two matrices
@@ -42,59 +88,10 @@ class KernelMachine(TwoClassMixin, BaseEstimator):
         γ, signed by class.
     intercept_ : float
         Threshold halfway between the nearest points of the hulls.
-    gap_ : float
-        Certified bound on the objective's distance from its optimum.
-    """
-
-    kernel: Any
-    kernel_params: dict | None
-    normalize: bool
-    dual_: Any
-    intercept_: float
-    X_fit_: Any
-
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return ⟨w, φ(x)⟩ − b: above 0 for the second class."""
-        check_is_fitted(self)
-        X = checked_rows(self, X, dtype="numeric", accept_sparse="csr", reset=False)
-        return self._gram(X, self.X_fit_) @ self.dual_ - self.intercept_
-
-    @property
-    def _precomputed(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
-
-    def _gram(self, X: Any, Z: Any) -> NDArray[np.float64]:
-        if self._precomputed:
-            if Z is None and not hasattr(self, "dual_") and X.shape[0] != X.shape[1]:
-                raise InputError(f"a precomputed kernel must be square to fit, not {X.shape}")
-            return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
-        return resolve(self.kernel, self.kernel_params)(X, Z, normalize=self.normalize)
-
-    def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn: two classes, pairwise where precomputed."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._precomputed
-        return tags
-
-
-@dataclass(eq=False, repr=False)
-class KOMD(KernelMachine):
-    """Kernel optimization of the margin distribution, for two classes.
-
-    min (1 − λ) γᵀYKYγ + λ‖γ‖² over weights γ ≥ 0 that sum to 1 in each class: λ = 0 is the
-    hard-margin SVM, λ = 1 compares the classes' centroids.
-
-    Parameters
-    ----------
-    regularization : float in 0…1
-        λ.
-
-    Other parameters: as in `KernelMachine`.
-
-    Attributes
-    ----------
     margin_ : float
         ‖w‖; for λ = 0 the distance between the hulls.
+    gap_ : float
+        Certified bound on the objective's distance from its optimum.
 
     Notes
     -----
@@ -122,13 +119,13 @@ class KOMD(KernelMachine):
         check_real("tol", self.tol, 0.0, open_low=True)
         X, y = checked_rows(self, X, y, dtype="numeric", accept_sparse="csr")
         self.classes_ = two_classes(y)
-        codes = (y == self.classes_[1]).astype(np.int64)
-        K = self._gram(X, None)
-        sign = np.where(codes == 1, 1.0, -1.0)
+        if self._precomputed and X.shape[0] != X.shape[1]:
+            raise InputError(f"a precomputed kernel must be square to fit, not {X.shape}")
+        K, sign = self._gram(X, None), np.where(y == self.classes_[1], 1.0, -1.0)
         if lam == 1.0:
             gamma, self.gap_ = np.where(sign > 0, 1 / (sign > 0).sum(), 1 / (sign < 0).sum()), 0.0
         else:
-            solved = margin_program(K, codes, ridge=lam / (1.0 - lam), tol=self.tol)
+            solved = margin_program(K, sign, ridge=lam / (1.0 - lam), tol=self.tol)
             gamma, self.gap_ = solved.weights, solved.gap
         self.dual_ = sign * gamma
         image = K @ self.dual_
@@ -136,3 +133,24 @@ class KOMD(KernelMachine):
         self.margin_ = float(np.sqrt(max(self.dual_ @ image, 0.0)))
         self.X_fit_ = None if self._precomputed else X
         return self
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return ⟨w, φ(x)⟩ − b: above 0 for the second class."""
+        check_is_fitted(self)
+        X = checked_rows(self, X, dtype="numeric", accept_sparse="csr", reset=False)
+        return self._gram(X, self.X_fit_) @ self.dual_ - self.intercept_
+
+    @property
+    def _precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def _gram(self, X: Any, Z: Any) -> NDArray[np.float64]:
+        if self._precomputed:
+            return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
+        return kernel_function(self.kernel, self.kernel_params)(X, Z, normalize=self.normalize)
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn: two classes, pairwise where precomputed."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._precomputed
+        return tags

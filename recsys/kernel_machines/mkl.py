@@ -6,23 +6,21 @@ squared ratio R²/ρ² bounds the leave-one-out error. Source: Polato's thesis, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from recsys.errors import InputError
-from recsys.kernel_machines.grams import Grams, resolve
-from recsys.kernel_machines.selection import SOLVER_TOLERANCE, floor, ratio_of, separation
+from recsys.kernel_machines.komd import kernel_function
+from recsys.kernel_machines.selection import SOLVER_TOLERANCE, least_margin, ratio_and_programs
 from recsys.kernels import make_kernel
 from recsys.kernels.expressiveness import margin_program, radius_program
 from recsys.utils.features import checked_rows
+from recsys.utils.memory import check_fits
 from recsys.utils.two_classes import TwoClassMixin, two_classes
 from recsys.utils.validation import check_integer, check_real
 
@@ -31,6 +29,8 @@ SOFT_TOLERANCE = 1e-9
 # The share of what the gradient promises that a step must gain (Armijo 1966). With any gain allowed, a
 # step that is twice the right one is kept for ever: it goes from one side of the minimum to the other.
 SUFFICIENT = 0.25
+
+Array = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False)
@@ -63,74 +63,69 @@ class _Combination(TwoClassMixin, BaseEstimator):
     def fit(self, X: ArrayLike, y: ArrayLike) -> Any:
         """Fit on (rows, features), or (kernels, rows, rows) if kernels is "precomputed"."""
         self._check_parameters()
-        grams, codes = self._training_grams(X, y)
-        self.weights_ = self._learn(grams, codes)
-        K = grams.combine(self.weights_)
-        solved, ball = separation(K, codes), _radius(K)
-        self.margin_ = float(np.sqrt(max(solved.squared, 0.0)))
-        self.radius_ = float(np.sqrt(max(ball.squared, 0.0)))
-        self.ratio_ = ratio_of(K, solved, ball)
-        sign = np.where(codes == 1, 1.0, -1.0)
-        self.dual_ = sign * solved.weights
-        self.intercept_ = float(0.5 * (solved.weights @ (K @ self.dual_)))
+        grams, sign = self._training_grams(X, y)
+        self.weights_ = self._learn(grams, sign)
+        K = combined(self.weights_, grams)
+        self.ratio_, margin, ball = ratio_and_programs(K, sign)
+        self.margin_, self.radius_ = (float(np.sqrt(max(p.squared, 0.0))) for p in (margin, ball))
+        self.dual_ = sign * margin.weights
+        self.intercept_ = float(0.5 * (margin.weights @ (K @ self.dual_)))
         return self
 
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+    def decision_function(self, X: ArrayLike) -> Array:
         """Return the score, above 0 for the second class, of (rows, features).
 
         If precomputed of (kernels, rows, training rows).
         """
         check_is_fitted(self)
         if self._precomputed:
-            given = [np.asarray(K, dtype=np.float64) for K in X]  # type: ignore[union-attr]
-            rows = len(self.dual_)
-            fitting = all(K.ndim == 2 and K.shape[1] == rows for K in given)
-            if len(given) != self.n_kernels_ or not fitting:
+            parts = [np.asarray(K, dtype=np.float64) for K in X]  # type: ignore[union-attr]
+            if len(parts) != self.n_kernels_ or any(K.shape[1:] != self.dual_.shape for K in parts):
                 raise InputError(
                     f"X must contain {self.n_kernels_} matrices with one column per training row"
                 )
-            parts = given
         else:
             X = checked_rows(self, X, dtype="numeric", accept_sparse="csr", reset=False)
-            parts = [k(X, self.X_fit_, normalize=self.normalize) for k in self._resolved]
-        out = np.zeros(parts[0].shape[0])
-        for weight, part in zip(self.weights_, parts, strict=False):  # the identity is 0 on new rows
-            if weight > 0:
-                out += weight * (part @ self.dual_)
-        return out - self.intercept_
+            parts = [k(X, self.X_fit_, normalize=self.normalize) for k in self._functions]
+        scores = np.array([part @ self.dual_ for part in parts])  # of the identity 0 on new rows
+        return self.weights_[: len(parts)] @ scores - self.intercept_
 
     def _check_parameters(self) -> None:
         """Refuse parameters out of range."""
 
-    def _learn(self, grams: Grams, codes: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _learn(self, grams: Array, sign: Array) -> Array:
         raise NotImplementedError
 
     @property
     def _precomputed(self) -> bool:
         return isinstance(self.kernels, str) and self.kernels == "precomputed"
 
-    def _training_grams(self, X: Any, y: Any) -> tuple[Grams, NDArray[np.int64]]:
-        """Return the Gram matrices and the rows' classes, 0 or 1."""
-        makers: list[Callable[[], NDArray[np.float64]]]
+    def _training_grams(self, X: Any, y: Any) -> tuple[Array, Array]:
+        """Return the Gram matrices, (kernels, rows, rows), and the signs of the rows' classes."""
         if self._precomputed:
-            matrices = [np.asarray(K, dtype=np.float64) for K in X]
-            rows = len(matrices[0]) if matrices else 0
-            if rows == 0 or any(K.shape != (rows, rows) or not np.isfinite(K).all() for K in matrices):
+            given, y = [np.asarray(K, dtype=np.float64) for K in X], np.asarray(y)
+            rows = len(given[0]) if given else 0
+            if rows == 0 or any(K.shape != (rows, rows) or not np.isfinite(K).all() for K in given):
                 raise InputError("precomputed kernels must be finite square matrices of one size")
-            y = np.asarray(y)
-            makers = [partial(np.asarray, K) for K in matrices]
+            self.n_kernels_ = len(given)
         else:
             X, y = checked_rows(self, X, y, dtype="numeric", accept_sparse="csr")
             rows, self.X_fit_ = X.shape[0], X
-            self._resolved = [resolve(kernel) for kernel in self._kernel_list(X)]
-            makers = [partial(k, X, normalize=self.normalize) for k in self._resolved]
+            self._functions = [kernel_function(kernel) for kernel in self._kernel_list(X)]
+            self.n_kernels_ = len(self._functions)
         self.classes_ = two_classes(y)
         if len(y) != rows:
             raise InputError(f"y has {len(y)} entries for {rows} rows")
-        self.n_kernels_ = len(makers)
+        count = self.n_kernels_ + self.identity
+        check_fits(
+            count * rows * rows, f"{count} Gram matrices of {rows:,} rows", "use fewer rows or kernels"
+        )
+        grams = np.empty((count, rows, rows))
+        for k in range(self.n_kernels_):
+            grams[k] = given[k] if self._precomputed else self._functions[k](X, normalize=self.normalize)
         if self.identity:
-            makers.append(lambda: np.eye(rows))
-        return Grams(makers, rows), (y == self.classes_[1]).astype(np.int64)
+            grams[-1] = np.eye(rows)
+        return grams, np.where(y == self.classes_[1], 1.0, -1.0)
 
     def _kernel_list(self, X: Any) -> list[Any]:
         """Return the kernels given, or mC of every degree up to the most ones of a row."""
@@ -138,8 +133,7 @@ class _Combination(TwoClassMixin, BaseEstimator):
             if isinstance(self.kernels, str) or len(self.kernels) == 0:
                 raise InputError('kernels is a list of kernels, or "precomputed"')
             return list(self.kernels)
-        ones = (X > 0).sum(axis=1) if not sp.issparse(X) else np.diff((X > 0).tocsr().indptr)
-        most = max(1, int(np.max(ones)))
+        most = max(1, int(np.max(np.asarray((X > 0).sum(axis=1)))))
         return [make_kernel("mc", degree=d) for d in range(1, most + 1)]
 
 
@@ -159,7 +153,7 @@ class AverageMKL(_Combination):
     array([0.33, 0.33, 0.33])
     """
 
-    def _learn(self, grams: Grams, codes: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _learn(self, grams: Array, sign: Array) -> Array:
         return np.full(len(grams), 1.0 / len(grams))
 
 
@@ -196,17 +190,18 @@ class EasyMKL(_Combination):
     def _check_parameters(self) -> None:
         check_real("regularization", self.regularization, 0.0, 1.0)
 
-    def _learn(self, grams: Grams, codes: NDArray[np.int64]) -> NDArray[np.float64]:
-        sign = np.where(codes == 1, 1.0, -1.0)
+    def _learn(self, grams: Array, sign: Array) -> Array:
         lam = float(self.regularization)
         if lam == 1.0:
             gamma = np.where(sign > 0, 1 / (sign > 0).sum(), 1 / (sign < 0).sum())
         else:
             # The mean keeps the solver's scale; its ridge is that of the sum, divided likewise.
-            K = grams.combine(np.full(len(grams), 1.0 / len(grams)))
+            K = grams.mean(axis=0)
             ridge = lam / (1 - lam) / len(grams)
-            gamma = margin_program(K, codes, ridge=ridge, tol=SOLVER_TOLERANCE).weights
-        return _shares(grams.quadratic(sign * gamma)[0])
+            gamma = margin_program(K, sign, ridge=ridge, tol=SOLVER_TOLERANCE).weights
+        shares = np.maximum(forms(grams, sign * gamma)[0], 0.0)
+        total = shares.sum()
+        return shares / total if total > 0 else np.full(len(grams), 1.0 / len(grams))
 
 
 @dataclass(eq=False, repr=False)
@@ -237,48 +232,48 @@ class _Descent(_Combination):
         check_real("tol", self.tol, 0.0, open_low=True)
         check_integer("max_iter", self.max_iter, 1)
 
-    def _descend(
-        self, parts: Any, count: int, least: float, done: Callable[[float], bool]
-    ) -> tuple[NDArray[np.float64], list[float]]:
+    def _ends(self, gains: list[float]) -> bool:
+        """Return whether to end, given the share of the ratio that each accepted step gained."""
+        raise NotImplementedError
+
+    def _descend(self, count: int, least: float, parts: Any) -> tuple[Array, list[float]]:
         """Minimize ⟨μ,a⟩/⟨μ,b⟩ with a and b from parts(μ); ⟨μ,b⟩ ≤ least counts as 0.
 
-        Returns μ and the values after each accepted step, the first for equal weights. It ends
-        when done, which hears what share of the value each step has gained, says so.
+        Returns μ and the ratios after each accepted step, the first for equal weights.
         """
+
+        def at(beta: Array) -> tuple[Array, Array, Array, float]:
+            mu = np.exp(beta - beta.max())
+            mu /= mu.sum()
+            a, b = parts(mu)
+            return mu, a, b, float(mu @ a / (mu @ b)) if mu @ b > least else np.inf
+
         beta, step = np.zeros(count), float(self.learning_rate)
-        mu = _softmax(beta)
-        a, b = parts(mu)
-        ratio = _ratio(mu, a, b, least)
-        ratios = [ratio]
-        self.stopped_ = "max_iter"
-        self.n_iter_ = 0
-        self.gap_ = _gap(ratio, a, b)
-        if ratio == np.inf:  # what all kernels together do not separate, none does
-            self.stopped_ = "step"
-            return mu, ratios
-        while self.n_iter_ < self.max_iter:
+        mu, a, b, ratio = at(beta)
+        ratios, gains = [ratio], []
+        self.n_iter_, self.gap_ = 0, _gap(ratio, a, b)
+        self.stopped_ = "max_iter" if ratio < np.inf else "step"  # what all do not separate, none does
+        while self.n_iter_ < self.max_iter and ratio < np.inf:
             self.n_iter_ += 1
             top, bottom = mu @ a, mu @ b
             # (9.15) without its factor μ_r, which stalls small weights: the natural gradient of a
             # softmax. It is taken relative to the ratio, so that one first η fits all data.
             slope = (a * bottom - b * top) / max(bottom, 1e-300) ** 2 / max(ratio, 1e-300)
-            trial = beta - step * slope
-            next_mu = _softmax(trial)
-            next_a, next_b = parts(next_mu)
-            next_ratio = _ratio(next_mu, next_a, next_b, least)
+            trial = at(beta - step * slope)
             promised = step * float(mu @ (slope - mu @ slope) ** 2)  # to first order, as a share
-            if not next_ratio < ratio * (1.0 - SUFFICIENT * promised):
+            if not trial[-1] < ratio * (1.0 - SUFFICIENT * promised):
                 step /= 2
                 if step < 1e-6 * self.learning_rate:
                     self.stopped_ = "step"
                     break
                 continue
-            gain = (ratio - next_ratio) / ratio
-            beta, mu, a, b, ratio = trial, next_mu, next_a, next_b, next_ratio
+            gains.append((ratio - trial[-1]) / ratio)
+            beta = beta - step * slope
+            mu, a, b, ratio = trial
             ratios.append(ratio)
             step *= 2
             self.gap_ = _gap(ratio, a, b)
-            if done(gain):
+            if self._ends(gains):
                 self.stopped_ = "tolerance"
                 break
         return mu, ratios
@@ -320,26 +315,21 @@ class GRAM(_Descent):
     array([0., 1., 0.])
     """
 
-    def _learn(self, grams: Grams, codes: NDArray[np.int64]) -> NDArray[np.float64]:
-        own = grams.diagonals()
-        sign = np.where(codes == 1, 1.0, -1.0)
+    def _ends(self, gains: list[float]) -> bool:
+        return len(gains) >= 3 and max(gains[-3:]) < self.tol
 
-        def parts(mu: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            K = grams.combine(mu)
-            alpha = _radius(K).weights
-            gamma = margin_program(K, codes, tol=SOLVER_TOLERANCE).weights
-            inner, squares = grams.quadratic(alpha, sign * gamma)
+    def _learn(self, grams: Array, sign: Array) -> Array:
+        own = np.diagonal(grams, axis1=1, axis2=2)
+
+        def parts(mu: Array) -> tuple[Array, Array]:
+            K = combined(mu, grams)
+            alpha = radius_program(K, tol=SOLVER_TOLERANCE).weights
+            gamma = margin_program(K, sign, tol=SOLVER_TOLERANCE).weights
+            inner, squares = forms(grams, alpha, sign * gamma)
             return own @ alpha - inner, squares
 
-        least = floor(grams.combine(np.full(len(grams), 1.0 / len(grams))))
-        gains: list[float] = []
-
-        def done(gain: float) -> bool:
-            gains.append(gain)
-            return len(gains) >= 3 and max(gains[-3:]) < self.tol
-
-        mu, ratios = self._descend(parts, len(grams), least, done)
-        self.ratios_ = [ratio / len(codes) for ratio in ratios]
+        mu, ratios = self._descend(len(grams), least_margin(grams.mean(axis=0)), parts)
+        self.ratios_ = [ratio / len(sign) for ratio in ratios]
         return mu
 
 
@@ -388,47 +378,39 @@ class RMKL(_Descent):
         super()._check_parameters()
         check_real("C", self.C, 0.0, open_low=True)
 
-    def _learn(self, grams: Grams, codes: NDArray[np.int64]) -> NDArray[np.float64]:
-        sign = np.where(codes == 1, 1.0, -1.0)
+    def _ends(self, gains: list[float]) -> bool:
+        return self.gap_ <= self.tol
+
+    def _learn(self, grams: Array, sign: Array) -> Array:
         # The ball around separate points has R² < max κ(x,x): none is 0 but for constant kernels.
-        radii = np.array([max(_radius(np.array(gram)).squared, 0.0) for gram in grams])
+        radii = np.array([max(radius_program(K, tol=SOLVER_TOLERANCE).squared, 0.0) for K in grams])
 
-        def parts(mu: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            ridge = float(mu @ radii) / self.C
-            gamma = margin_program(grams.combine(mu), codes, ridge=ridge, tol=SOFT_TOLERANCE).weights
-            b = grams.quadratic(sign * gamma)[0] + radii / self.C * (gamma @ gamma)
-            return np.full(len(mu), 2.0), b
+        def parts(mu: Array) -> tuple[Array, Array]:
+            ridge, K = float(mu @ radii) / self.C, combined(mu, grams)
+            gamma = margin_program(K, sign, ridge=ridge, tol=SOFT_TOLERANCE).weights
+            return np.full(len(mu), 2.0), forms(grams, sign * gamma)[0] + radii / self.C * (
+                gamma @ gamma
+            )
 
-        mu, self.objectives_ = self._descend(parts, len(grams), 0.0, lambda _: self.gap_ <= self.tol)
+        mu, self.objectives_ = self._descend(len(grams), 0.0, parts)
         return mu
 
 
-def _radius(K: NDArray[np.float64]) -> Any:
-    return radius_program(K, tol=SOLVER_TOLERANCE)
+def combined(weights: Array, grams: Array) -> Array:
+    """Return Σ_r weights[r]·K_r."""
+    return np.tensordot(weights, grams, axes=1)
 
 
-def _softmax(beta: NDArray[np.float64]) -> NDArray[np.float64]:
-    e = np.exp(beta - beta.max())
-    return e / e.sum()
+def forms(grams: Array, *vectors: Array) -> Array:
+    """Return vᵀK_r v of each vector and kernel, (vectors, kernels)."""
+    V = np.column_stack(vectors)
+    return np.einsum("iv,riv->vr", V, grams @ V)
 
 
-def _shares(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    values = np.maximum(values, 0.0)
-    total = values.sum()
-    return values / total if total > 0 else np.full(len(values), 1.0 / len(values))
-
-
-def _gap(ratio: float, a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+def _gap(ratio: float, a: Array, b: Array) -> float:
     """Return 1 − min(a/b)/ratio, a bound: a and b are gradients of a convex and a concave function.
 
     At any other weights ν the value is at least ⟨ν,a⟩/⟨ν,b⟩, and that at least the least a/b.
     """
     least = float(np.min(a / np.maximum(b, 1e-300)))
     return max(1.0 - least / ratio, 0.0) if ratio < np.inf else 1.0
-
-
-def _ratio(
-    mu: NDArray[np.float64], a: NDArray[np.float64], b: NDArray[np.float64], least: float
-) -> float:
-    bottom = mu @ b
-    return float(mu @ a / bottom) if bottom > least else float("inf")

@@ -5,14 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from recsys.kernels.expressiveness import TOLERANCE, Program, margin_program, radius_program
+from recsys.kernels.expressiveness import Program, margin_program, radius_program
 from recsys.utils.validation import check_real
 
 SOLVER_TOLERANCE = 1e-7
 
 
 def radius_margin_ratio(K: ArrayLike, y: ArrayLike, identity: float = 0.0) -> float:
-    """Return R²/(rows·ρ²) of a Gram matrix; smaller values give lower error bounds.
+    """Return R²/(rows·ρ²) of a Gram matrix, infinite for classes that K does not separate.
+
+    Smaller values give lower error bounds.
 
     Parameters
     ----------
@@ -22,11 +24,6 @@ def radius_margin_ratio(K: ArrayLike, y: ArrayLike, identity: float = 0.0) -> fl
     identity : float in 0…1
         Share t of the identity in K ← (1 − t)·K + t·(mean diagonal)·I, which keeps the ratio finite for
         inseparable classes.
-
-    Returns
-    -------
-    float
-        Infinite if K does not separate the classes.
 
     Notes
     -----
@@ -41,29 +38,23 @@ def radius_margin_ratio(K: ArrayLike, y: ArrayLike, identity: float = 0.0) -> fl
     >>> round(radius_margin_ratio(make_kernel("mdnf")(table.X, normalize=True), table.y), 2)
     0.07
     """
-    G = np.asarray(K, dtype=np.float64)
     share = check_real("identity", identity, 0.0, 1.0)
-    if share > 0:
-        own = float(np.mean(np.diag(G)))
-        G = (1.0 - share) * G
-        G[np.diag_indices_from(G)] += share * own
-    solved = separation(G, y)
-    return ratio_of(G, solved, radius_program(G, tol=SOLVER_TOLERANCE))
+    K = np.asarray(K, dtype=np.float64)
+    G = (1.0 - share) * K
+    G[np.diag_indices_from(G)] += share * float(np.mean(np.diag(K)))
+    return ratio_and_programs(G, y)[0]
 
 
-def separation(G: NDArray[np.float64], y: ArrayLike) -> Program:
-    """Solve the margin program, more tightly where its rounding might pass for a margin."""
-    solved = margin_program(G, y, tol=SOLVER_TOLERANCE)
-    if solved.squared <= 10.0 * solved.gap:
-        solved = margin_program(G, y, tol=TOLERANCE)
-    return solved
+def ratio_and_programs(G: NDArray[np.float64], y: ArrayLike) -> tuple[float, Program, Program]:
+    """Return R²/(rows·ρ²) of G and the programs of ρ and R."""
+    margin = margin_program(G, y, tol=SOLVER_TOLERANCE)
+    if margin.squared <= 10.0 * margin.gap:  # rounding might pass for a margin
+        margin = margin_program(G, y)
+    ball = radius_program(G, tol=SOLVER_TOLERANCE)
+    separated = margin.squared > least_margin(G)
+    return ball.squared / margin.squared / len(G) if separated else float("inf"), margin, ball
 
 
-def floor(G: NDArray[np.float64]) -> float:
+def least_margin(G: NDArray[np.float64]) -> float:
     """Return the ρ² below which classes count as inseparable: a share of the mean diagonal."""
     return 1e-9 * max(float(np.mean(np.diag(G))), 1e-300)
-
-
-def ratio_of(G: NDArray[np.float64], solved: Program, ball: Program) -> float:
-    """Return R²/(rows·ρ²) from the two programs of G, infinite where ρ is 0 but for rounding."""
-    return ball.squared / solved.squared / len(G) if solved.squared > floor(G) else float("inf")

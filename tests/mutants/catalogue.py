@@ -235,8 +235,8 @@ MUTANTS = [
     Mutant(
         "EasyMKL weighs by the reciprocal of the margin",
         "kernel_machines/mkl.py",
-        "return _shares(grams.quadratic(sign * gamma)[0])",
-        "return _shares(1.0 / grams.quadratic(sign * gamma)[0])",
+        "shares = np.maximum(forms(grams, sign * gamma)[0], 0.0)",
+        "shares = 1.0 / np.maximum(forms(grams, sign * gamma)[0], 1e-12)",
         MACHINES,
     ),
     Mutant(
