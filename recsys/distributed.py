@@ -125,7 +125,7 @@ def recommend_all(
     if isinstance(model, ModelPackage):
         package, shared = model, delayed(model)
     else:
-        package = load_package(model, mapped=True)
+        package = load_package(os.fspath(model), mapped=True)
         shared = delayed(_opened)(str(model), os.stat(model).st_mtime_ns)
     rows = _read(path, user, item, rating, time, partitions)
     ids = package.item_ids

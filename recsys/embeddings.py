@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.errors import InputError
-from recsys.utils.atomic import replacing
+from recsys.utils.files import replacing
 from recsys.utils.linalg import leading_singular
 from recsys.utils.validation import check_integer, clean_matrix
 

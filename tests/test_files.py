@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from recsys import InputError
-from recsys.utils import atomic
-from recsys.utils.atomic import check_target, replacing
+from recsys.utils import files
+from recsys.utils.files import check_target, replacing
 
 
 def write(path, content=b"new"):
@@ -55,7 +55,7 @@ def test_the_file_and_its_folder_are_flushed_to_disk(tmp_path, monkeypatch):
 def test_a_killed_process_leaves_the_old_file(tmp_path):
     killed = """
 import os, signal, sys
-from recsys.utils.atomic import replacing
+from recsys.utils.files import replacing
 with replacing(sys.argv[1]) as file:
     file.write(b"half")
     file.flush()
@@ -66,7 +66,7 @@ with replacing(sys.argv[1]) as file:
     subprocess.run([sys.executable, "-c", killed, path], timeout=60, check=False)
     assert path.read_bytes() == b"old"
     (left,) = set(tmp_path.iterdir()) - {path}
-    assert left.name.startswith(".") and left.name.endswith(atomic.TEMPORARY)
+    assert left.name.startswith(".") and left.name.endswith(files.TEMPORARY)
 
 
 def test_two_processes_may_write_one_file(tmp_path):

@@ -12,7 +12,7 @@ from recsys.data.tables import read_text
 from recsys.errors import InputError, counted
 from recsys.rankers import ModelPackage
 from recsys.rankers.package import Profile
-from recsys.utils.atomic import check_target
+from recsys.utils.files import check_target
 
 
 def writable(path: str | Path | None) -> str | Path | None:

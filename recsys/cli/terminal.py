@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from recsys.utils.atomic import replacing
 from recsys.utils.export import json_text, literal
+from recsys.utils.files import replacing
 
 if TYPE_CHECKING:
     from rich.console import Console

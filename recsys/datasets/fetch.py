@@ -22,8 +22,7 @@ import platformdirs
 from recsys.data.interactions import Interactions
 from recsys.errors import DatasetError, InputError
 from recsys.registry import Registry, did_you_mean
-from recsys.utils.atomic import replacing
-from recsys.utils.files import check_growth
+from recsys.utils.files import check_growth, replacing
 
 Reader = Callable[[Path], Interactions]
 PATIENCE = 3.0, 30.0  # seconds until a source answers, and between its bytes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -131,8 +132,8 @@ class LinkPredictor(BaseEstimator):
         A, B = self._known(A, B, [[left, right]])[:2]
         return self._parts(A[[left]], B[[right]])
 
-    def save(self, path: model_file.Target) -> None:
-        """Write the fitted predictor, without `history_`, to a path or an open binary file."""
+    def save(self, path: str | Path) -> None:
+        """Write the fitted predictor, without `history_`, to a file."""
         self._check_fitted()
         name = next((name for name in LINKS if LINKS.get(name) is type(self)), None)
         if name is None:
@@ -154,8 +155,8 @@ class LinkPredictor(BaseEstimator):
         model_file.write(path, manifest, arrays)
 
     @classmethod
-    def load(cls, path: model_file.Target) -> Self:
-        """Read a predictor from a path or an open binary file."""
+    def load(cls, path: str | Path) -> Self:
+        """Read a predictor from a file of `save`."""
         model: Self = _read(path, cls)
         return model
 
@@ -222,8 +223,8 @@ def make_link_predictor(name: str, /, **params: Any) -> LinkPredictor:
     return model
 
 
-def load_link_predictor(path: model_file.Target) -> LinkPredictor:
-    """Read a link predictor of any kind from a path or an open binary file.
+def load_link_predictor(path: str | Path) -> LinkPredictor:
+    """Read a link predictor of any kind that `save` wrote.
 
     Examples
     --------
@@ -243,25 +244,21 @@ def load_link_predictor(path: model_file.Target) -> LinkPredictor:
 
 
 @model_file.refuses
-def _read(path: model_file.Target, kind: type[LinkPredictor]) -> Any:
+def _read(path: str | Path, kind: type[LinkPredictor]) -> Any:
     manifest, arrays = model_file.read(path)
-    file, name = model_file.name_of(path), manifest.get("link_predictor")
+    name = manifest.get("link_predictor")
     if not isinstance(name, str):
         hint = ": read it with recsys.load_ranker" if "ranker" in manifest else ""
-        raise ModelFileError(f"{file} contains no link predictor{hint}")
-    try:
-        model = make_link_predictor(name, **manifest["params"])
-        state = model_file.unpacked(manifest["state"], arrays)
-        values, dtype = state.pop("classes_")
-        model.classes_ = np.array(values, dtype=dtype)
-        left, right = state.pop("n_features_")
-        model.n_features_ = (int(left), int(right))
-        model._set_state(state)
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError) as error:
-        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise ModelFileError(f"{file} does not describe a link predictor: {reason}") from None
+        raise ModelFileError(f"{path} contains no link predictor{hint}")
+    model = make_link_predictor(name, **manifest["params"])
+    state = model_file.unpacked(manifest["state"], arrays)
+    values, dtype = state.pop("classes_")
+    model.classes_ = np.array(values, dtype=dtype)
+    left, right = state.pop("n_features_")
+    model.n_features_ = (int(left), int(right))
+    model._set_state(state)
     if not isinstance(model, kind):
-        raise ModelFileError(f"{file} holds a {type(model).__name__}, not a {kind.__name__}")
+        raise ModelFileError(f"{path} holds a {type(model).__name__}, not a {kind.__name__}")
     return model
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,7 +22,6 @@ from recsys.rankers.answers import Explanation, Recommendations
 from recsys.rankers.inputs import Candidate, Data, Rows, checked_features, checked_times
 from recsys.rankers.recency import aligned
 from recsys.registry import check_parameters
-from recsys.utils import model_file
 from recsys.utils.progress import bar_of_python
 from recsys.utils.sparse import entries_of
 from recsys.utils.topn import LOWEST, Candidates, candidates, top_n
@@ -460,12 +460,12 @@ class Ranker:
         allowed = candidates(self.n_users_, filter_users, users, "users")
         return _nearest(self._user_similarity, ids, N, allowed, np.ndim(userid) == 0)  # type: ignore[attr-defined]
 
-    def save(self, path: model_file.Target, interactions: dict[str, Any] | None = None) -> None:
-        """Write the fitted ranker to `path` atomically, or to an open binary file.
+    def save(self, path: str | Path, interactions: dict[str, Any] | None = None) -> None:
+        """Write the fitted ranker to `path` atomically.
 
         Parameters
         ----------
-        path : path or open file
+        path : path
         interactions : dict, optional
             Further arrays of the file, by name.
         """
@@ -473,8 +473,8 @@ class Ranker:
         files.write_ranker(path, self, interactions or {})
 
     @classmethod
-    def load(cls, path: model_file.Target) -> Self:
-        """Read a ranker from a path or an open binary file."""
+    def load(cls, path: str | Path) -> Self:
+        """Read a ranker from a file of `save`."""
         ranker: Self = files.read_ranker(path, cls)[0]
         return ranker
 

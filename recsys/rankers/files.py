@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ def unfitted(name: str, params: dict[str, Any]) -> Any:
     return ranker
 
 
-def write_ranker(path: model_file.Target, ranker: Any, others: dict[str, Any]) -> None:
+def write_ranker(path: str | Path, ranker: Any, others: dict[str, Any]) -> None:
     """Write a fitted ranker, and other arrays beside its own."""
     manifest, arrays = _entry_of(ranker)
     model_file.write(path, manifest, arrays | others)
@@ -50,34 +51,26 @@ def write_ranker(path: model_file.Target, ranker: Any, others: dict[str, Any]) -
 
 @model_file.refuses
 def read_ranker(
-    path: model_file.Target,
-    kind: type[Any] = object,
-    mapped: bool = False,
-    checked: str | None = None,
+    path: str | Path, kind: type[Any] = object, mapped: bool = False
 ) -> tuple[Any, dict[str, np.ndarray]]:
     """Return a saved ranker and the arrays that were kept with it; the rest as in `model_file.read`."""
-    manifest, arrays = model_file.read(path, mapped, checked)
-    path = model_file.name_of(path)
+    manifest, arrays = model_file.read(path, mapped)
     if "link_predictor" in manifest:
         raise ModelFileError(
             f"{path} holds a link predictor: read it with recsys.links.load_link_predictor"
         )
-    try:
-        ranker = _ranker_of(manifest, arrays)
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError) as error:
-        what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise ModelFileError(f"{path} does not describe a ranker: {what}") from None
+    ranker = _ranker_of(manifest, arrays)
     if not isinstance(ranker, kind):
         raise ModelFileError(f"{path} holds a {ranker.name} ranker, not a {kind.name}")
     return ranker, arrays
 
 
-def load_ranker(path: model_file.Target, *, mmap: bool = False) -> Any:
+def load_ranker(path: str | Path, *, mmap: bool = False) -> Any:
     """Read a ranker of any kind that `save` wrote.
 
     Parameters
     ----------
-    path : path, or a file open for reading bytes
+    path : path
     mmap : bool
         Leave the arrays in the file, where all processes that read it share one copy in memory; what one
         of them changes is its own. The file may be replaced or removed, but never be cut or written to.

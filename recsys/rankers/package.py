@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -140,8 +141,8 @@ class ModelPackage:
     start: float = 0.0
     excluded: Interactions | None = None
 
-    def save(self, path: model_file.Target) -> None:
-        """Write the model to `path` atomically, or to an open binary file."""
+    def save(self, path: str | Path) -> None:
+        """Write the model to `path` atomically."""
         tables: dict[str, Any] = {
             "user_ids": _plain_ids(self.user_ids),
             "item_ids": _plain_ids(self.item_ids),
@@ -353,25 +354,20 @@ def fit_notes(ranker: Ranker, data: Interactions) -> list[str]:
 
 
 @model_file.refuses
-def load_package(
-    path: model_file.Target, *, mapped: bool = False, checked: str | None = None
-) -> ModelPackage:
-    """Read a file of `ModelPackage.save` from a path or an open binary file.
+def load_package(path: str | Path, *, mapped: bool = False) -> ModelPackage:
+    """Read a file of `ModelPackage.save`.
 
     Parameters
     ----------
-    path : path or open file
+    path : path
     mapped : bool
         Whether to map the file into memory, so that processes share one copy. The file may be replaced
         or removed, but must not be changed in place.
-    checked : str, optional
-        The checksum that the file has to name, when the caller has checked the content.
     """
-    ranker, arrays = read_ranker(path, mapped=mapped, checked=checked)
-    name = model_file.name_of(path)
+    ranker, arrays = read_ranker(path, mapped=mapped)
     if "package.json" not in arrays:
         raise ModelFileError(
-            f"{name} contains a ranker without ids: write it with `recsys fit --out`, or "
+            f"{path} contains a ranker without ids: write it with `recsys fit --out`, or "
             f"with `recsys.Recommender({ranker.name!r}).fit(matrix).save(...)`"
         )
     tables = json.loads(arrays["package.json"].tobytes())
@@ -379,16 +375,16 @@ def load_package(
     # A model that was fitted from counts has counted users and names none.
     users, items = len(user_ids) and ranker.n_users_, ranker.n_items_
     if (len(user_ids), len(item_ids), len(titles)) != (users, items, items):
-        raise ModelFileError(f"{name}: its ids do not fit the ranker")
+        raise ModelFileError(f"{path}: its ids do not fit the ranker")
     features = {
         key: pd.DataFrame(tables[key], index=pd.Index(ids, dtype=object))
         for key, ids in zip(FEATURES, (item_ids, user_ids), strict=True)
         if tables[key] is not None
     }
-    history = model_file.sparse(path, "history", arrays, (users, items))
+    history = model_file.csr("history", arrays, (users, items))
     when = arrays.get("history.times")
     if when is not None and when.shape != history.data.shape:
-        raise ModelFileError(f"{name}: its times do not fit the interactions")
+        raise ModelFileError(f"{path}: its times do not fit the interactions")
     excluded = None
     if "excluded" in tables:
         pairs: dict[str, Any] = {

@@ -46,7 +46,6 @@ from recsys.recommender.row_files import write_rows
 from recsys.recommender.updates import updated
 from recsys.reranking import similar
 from recsys.utils import frames
-from recsys.utils.model_file import Target
 from recsys.utils.parallel import count_jobs, run_tasks
 from recsys.utils.progress import QUIET, bar, listening
 from recsys.utils.validation import check_choice, check_flag, check_integer, check_real
@@ -461,7 +460,7 @@ class Recommender:
         self._fit(ranker, data, state.kind, show_progress)
         return self
 
-    def save(self, path: Target) -> None:
+    def save(self, path: str | Path) -> None:
         """Write the model to `path` atomically, for `recsys.load` and `recsys serve`.
 
         The file contains the ids and histories of all users.
@@ -480,7 +479,7 @@ class Recommender:
         )
 
 
-def load(path: Target, frames: str | None = None) -> Recommender:
+def load(path: str | Path, frames: str | None = None) -> Recommender:
     """Read a file written by `Recommender.save` or `recsys fit --out`.
 
     Parameters

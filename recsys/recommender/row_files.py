@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from recsys.errors import InputError
-from recsys.utils.atomic import replacing
 from recsys.utils.export import csv_text, json_text
+from recsys.utils.files import replacing
 
 Block = Sequence[Sequence[Any]]
 # Of files that programs open by their ending, and would find damaged with CSV in them.

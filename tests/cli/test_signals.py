@@ -49,7 +49,7 @@ def end(child):
 @pytest.mark.parametrize(("number", "code"), ENDS)
 def test_a_signal_ends_a_command_after_it_has_cleaned_up(tmp_path, number, code):
     body = (
-        f"from recsys.utils.atomic import replacing\n    with replacing({str(tmp_path / 'x')!r}) as file:\n"
+        f"from recsys.utils.files import replacing\n    with replacing({str(tmp_path / 'x')!r}) as file:\n"
         "        file.write(b'half'); time.sleep(60)"
     )
     child = start(body)

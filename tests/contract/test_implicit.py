@@ -5,7 +5,6 @@ likes the items of its own parity but item u, so that item u is the one to recom
 """
 
 import inspect
-import io
 import subprocess
 import sys
 import warnings
@@ -308,14 +307,6 @@ assert isinstance(ranker, RecommenderBase) and issubclass(type(ranker), Recommen
 """
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_an_open_file_is_written_and_read(fitted):
-    buffer = io.BytesIO()
-    fitted.save(buffer)
-    buffer.seek(0)
-    assert_close(load_ranker(buffer).scores(USERS, R), fitted.scores(USERS, R))
 
 
 # ---- beside implicit itself, with its own parameters

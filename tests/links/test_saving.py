@@ -1,6 +1,5 @@
 """Link predictors in files: the same scores to the bit, and nothing else is read."""
 
-import io
 import json
 import struct
 import sys
@@ -43,7 +42,7 @@ KINDS = [
 ONE_KIND = [*KINDS, ("pairnet", {**SMALL, "similarity": True}), ("pair-svm", {"symmetric": False})]
 
 
-def check_same(model, again, A, B, pairs):
+def check_same(model, again, A, B, pairs, tmp_path):
     """Check that two predictors are the same to the bit, and so are their files."""
     assert type(again) is type(model)
     np.testing.assert_array_equal(
@@ -52,10 +51,9 @@ def check_same(model, again, A, B, pairs):
     np.testing.assert_array_equal(again.predict(A, B, pairs), model.predict(A, B, pairs))
     assert again.classes_.dtype.kind == model.classes_.dtype.kind
     assert again.get_params() == model.get_params()
-    one, two = io.BytesIO(), io.BytesIO()
-    model.save(one)
-    again.save(two)
-    assert one.getvalue() == two.getvalue()
+    model.save(tmp_path / "one")
+    again.save(tmp_path / "two")
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -66,8 +64,8 @@ def test_what_is_read_scores_as_what_was_saved(name, params, one, tmp_path):
     A = sp.csr_matrix(np.where(np.abs(A) > 0.7, A, 0.0))
     model = make_link_predictor(name, **params).fit(A, B, pairs, y)
     model.save(tmp_path / "m")
-    check_same(model, load_link_predictor(tmp_path / "m"), A, B, pairs)
-    check_same(model, type(model).load(tmp_path / "m"), A, B, pairs)
+    check_same(model, load_link_predictor(tmp_path / "m"), A, B, pairs, tmp_path)
+    check_same(model, type(model).load(tmp_path / "m"), A, B, pairs, tmp_path)
     assert not hasattr(load_link_predictor(tmp_path / "m"), "history_")
     left, right = pairs[0]
     kept, there = (
@@ -87,13 +85,12 @@ def test_what_is_read_scores_as_what_was_saved(name, params, one, tmp_path):
     ),
     thing=st.booleans(),
 )
-def test_labels_of_any_kind_come_back(labels, thing):
+def test_labels_of_any_kind_come_back(labels, thing, tmp_path_factory):
     pairs = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
     given_labels = np.array(labels, dtype=object if thing and isinstance(labels[0], str) else None)
     model = FactorizedBilinear(**SMALL).fit(np.eye(2), np.eye(2), pairs, given_labels[[0, 1, 1, 0]])
-    file = io.BytesIO()
+    file = tmp_path_factory.getbasetemp() / "labels"
     model.save(file)
-    file.seek(0)
     again = load_link_predictor(file)
     np.testing.assert_array_equal(again.classes_, model.classes_)
     assert again.classes_.dtype.kind == model.classes_.dtype.kind
@@ -159,7 +156,7 @@ def forged(path, change):
     """Rewrite a file with a right checksum after change(manifest, arrays)."""
     manifest, arrays = model_file.read(path)
     change(manifest, arrays)
-    model_file.write(path, {k: v for k, v in manifest.items() if k not in ("sha256", "format")}, arrays)
+    model_file.write(path, {k: v for k, v in manifest.items() if k != "format"}, arrays)
 
 
 def put(name, make):
@@ -180,18 +177,18 @@ def params(**values):
 
 FORGED = [
     ("pairnet", put("weights_.0", lambda x: x * np.nan), "weights_ contains NaN"),
-    ("pairnet", drop("weights_.0"), "'weights_' is missing"),
-    ("pairnet", drop("classes_"), "'classes_' is missing"),
+    ("pairnet", drop("weights_.0"), "'weights_'"),
+    ("pairnet", drop("classes_"), "'classes_'"),
     ("pairnet", state("_fit", 1), "'_fit' is not the name of a fitted attribute"),
-    ("pairnet", state("n_features_", [6]), "does not describe"),
-    ("pairnet", state("classes_", [[0, 1], "float128x"]), "does not describe"),
-    ("pairnet", params(degree=3), "does not describe"),
+    ("pairnet", state("n_features_", [6]), "cannot be used"),
+    ("pairnet", state("classes_", [[0, 1], "float128x"]), "cannot be used"),
+    ("pairnet", params(degree=3), "cannot be used"),
     ("pairnet", params(degree=10**9), "degree must be"),
     ("pairnet", params(os="system"), "has no parameter 'os'"),
-    ("pairnet", lambda m, a: m.update(params=[1]), "does not describe"),
+    ("pairnet", lambda m, a: m.update(params=[1]), "cannot be used"),
     ("pairnet", lambda m, a: m.update(link_predictor="os.system"), "unknown link predictor 'os.system'"),
     ("pairnet", lambda m, a: m.update(link_predictor=3), "contains no link predictor"),
-    ("pairnet", lambda m, a: m.pop("state"), "'state' is missing"),
+    ("pairnet", lambda m, a: m.pop("state"), "'state'"),
     ("pair-svm", put("A_.indices", lambda x: x + 100), "the index arrays of A_ are broken"),
     ("pair-svm", put("B_.data", lambda x: x * np.inf), "B_ contains NaN or infinity"),
 ]
@@ -256,4 +253,4 @@ def test_machines_of_all_shapes(tmp_path):
         for lower in ("augment", "explicit", "simplex", "inhomogeneous"):
             model = PairFactorizationMachine(degree=3, symmetric=symmetric, fit_lower=lower, **SMALL)
             model.fit(A, None, pairs, y).save(tmp_path / "m")
-            check_same(model, load_link_predictor(tmp_path / "m"), A, None, pairs)
+            check_same(model, load_link_predictor(tmp_path / "m"), A, None, pairs, tmp_path)

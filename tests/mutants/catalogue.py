@@ -256,7 +256,7 @@ MUTANTS = [
     Mutant(
         "a file's checksum is not looked at",
         "utils/model_file.py",
-        'if checked is None and digest.hexdigest() != manifest.get("sha256"):',
+        "if checksum != _checksum(manifest, table, [array.ravel() for array in arrays.values()]):",
         "if False:",
         FILES,
     ),
