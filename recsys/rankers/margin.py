@@ -71,7 +71,6 @@ class KernelRanker(Ranker):
     recency: float = 0.0
     votes: float = 0.0
     offsets_: NDArray[np.float64] | None = None
-    table_: NDArray[np.float64] | None = None
     _counted: CountedGram | None = None
 
     uses: ClassVar[frozenset[str]] = frozenset({"times"})
@@ -99,8 +98,7 @@ class KernelRanker(Ranker):
         liked, (n, m) = data.liked, data.liked.shape
         self._kernel().check_width(n)
         votes = row_votes(liked, float(self.votes)) if self.votes else None
-        bytes_of_data = 8 * (liked.nnz + n)
-        limit = min(free_memory() // 4, max(TIMES_DATA * bytes_of_data, MODEST))
+        limit = min(free_memory() // 4, max(TIMES_DATA * 8 * (liked.nnz + n), MODEST))
         if m <= DENSE_ITEMS and votes is None:
             check_memory(4 * m * m, f"the item × item matrix of {m:,} items")
             self._fit_counts(dense_counts(liked), n)
@@ -121,20 +119,13 @@ class KernelRanker(Ranker):
         self.popularity_ = counts.diagonal().astype(np.float32)
 
     def _keep(self, gram: Gram) -> None:
-        """Take over a Gram matrix, and nothing of an earlier one."""
-        for name in ("gram_", "rows_", "table_", "classes_", "offsets_", "_counted"):
-            vars(self).pop(name, None)
-        self.row_sums_ = gram.row_sums
-        if gram.offsets is not None:
-            self.offsets_ = gram.offsets
-        if isinstance(gram, CountedGram):
-            self.rows_, self._counted = gram.user_items, gram
-        elif isinstance(gram, SparseGram):
-            self.gram_, self.classes_ = gram.values, gram.classes
-            if gram.table.size:
-                self.table_ = gram.table
-        else:
+        self.row_sums_, self.offsets_, self._counted = gram.row_sums, gram.offsets, None
+        if isinstance(gram, DenseGram):
             self.gram_ = gram.K
+        elif isinstance(gram, SparseGram):
+            self.gram_, self.table_, self.classes_ = gram.values, gram.table, gram.classes
+        else:
+            self.rows_, self._counted = gram.user_items, gram
 
     @property
     def _gram(self) -> Gram:
@@ -145,21 +136,42 @@ class KernelRanker(Ranker):
             return self._counted
         if isinstance(self.gram_, np.ndarray):
             return DenseGram(self.gram_, self.row_sums_, self.offsets_)
-        table = np.zeros((0, 0)) if self.table_ is None else self.table_
-        return SparseGram(self.gram_, table, self.classes_, self.row_sums_, self.offsets_)
+        return SparseGram(self.gram_, self.table_, self.classes_, self.row_sums_, self.offsets_)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the attributes, except those computed from the interactions."""
-        return {key: value for key, value in vars(self).items() if key != "_counted"}
+    def weights(self, user_items: Any, times: Any = None) -> tuple[Any, NDArray[np.float64]]:
+        """Solve the programs of the given rows.
+
+        Parameters
+        ----------
+        user_items : (users, items) sparse matrix
+        times : (users, items) sparse matrix, optional
+            Time of each interaction; equal by default. Used if `recency` and `regularization` are
+            positive.
+
+        Returns
+        -------
+        weights : (users, items) float64
+            α of each row. Of `cf-omd` an array with the weights of other items below 0, and each side
+            sums to 1 in magnitude; of the others a CSR on the pattern of the liked items.
+        residuals : (users,) float64
+            Largest violation of the optimality conditions; 0 for empty rows.
+        """
+        self._check_fitted()
+        X = clean_matrix(user_items, n_items=self.n_items_)
+        alpha, residuals = self._solve(Rows(X, self._times_of_rows(None, X, times)))
+        return (entries_of(X, alpha) if alpha.ndim == 1 else alpha), residuals
+
+    def _solve(self, rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        raise NotImplementedError
 
     def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[Any]:
-        rows = self._gram.similar(ids)
-        t = self.offsets_  # added in float64, whose digits order what float32 would tie
+        rows, t = self._gram.similar(ids), self.offsets_
+        # Offsets are added in float64, whose digits order what float32 would tie.
         return rows if t is None else rows + t[ids][:, None] + t
 
     def _check_state(self) -> None:
-        matrix, sums = vars(self).get("rows_", vars(self).get("gram_")), vars(self).get("row_sums_")
-        if matrix is None or sums is None or not matrix.shape[1] == len(sums) == self.n_items_:
+        matrix = vars(self).get("rows_", vars(self).get("gram_"))
+        if matrix is None or not matrix.shape[1] == len(self.row_sums_) == self.n_items_:
             raise ValueError("the Gram matrix does not fit the items")
 
 
@@ -184,83 +196,53 @@ class MarginRanker(KernelRanker):
         """Return whether an item without users scores as the mean of the others."""
         return self.unrated == "mean"
 
-    def weights(self, user_items: Any, times: Any = None) -> tuple[sp.csr_matrix, NDArray[np.float64]]:
-        """Solve the programs of the given rows.
-
-        Parameters
-        ----------
-        user_items : (users, items) sparse matrix
-        times : (users, items) sparse matrix, optional
-            Time of each interaction; equal by default. Used if `recency` and `regularization` are
-            positive.
-
-        Returns
-        -------
-        weights : (users, items) float64 CSR
-            α of each row, on the pattern of its liked items, zeros stored; they sum to 1.
-        residuals : (users,) float64
-            Largest violation of the optimality conditions; 0 for empty rows.
-        """
-        self._check_fitted()
-        rows = clean_matrix(user_items, n_items=self.n_items_)
-        alpha, residuals = self._solve(Rows(rows, self._times_of_rows(None, rows, times)))
-        return entries_of(rows, alpha), residuals
-
-    def _solve(self, asked: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        rows = asked.matrix
-        gram, m, lengths = self._gram, self.n_items_, np.diff(rows.indptr)
-        ridges, exact = self._ridges(asked), self.q == "exact"
+    def _solve(self, rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        X, gram, exact = rows.matrix, self._gram, self.q == "exact"
+        m, lengths, ridges = self.n_items_, np.diff(X.indptr), self._ridges(rows)
         # q of a user who has every item: 0, less what centering took from the kernel.
         q_all = np.zeros(m) if self.offsets_ is None else -self.offsets_
-        alpha, residuals = np.zeros(rows.nnz), np.zeros(rows.shape[0])
-        together = np.zeros(len(lengths), dtype=np.bool_)
-        compiled = _dense_programs if isinstance(gram, DenseGram) else _sparse_programs
-        if not isinstance(gram, CountedGram) and not compiled.small(_work(lengths)):
-            together = (lengths > 0) & (lengths <= LONG)
-            users = np.flatnonzero(together)
+        alpha, residuals = np.zeros(X.nnz), np.where(lengths > 0, np.inf, 0.0)
+        work = 200_000 * len(lengths) + 10 * int(np.square(lengths, dtype=np.int64).sum())  # in NumPy
+        if not isinstance(gram, CountedGram) and not _programs.small(work):
+            users = np.flatnonzero((lengths > 0) & (lengths <= LONG))
             users = users[np.argsort(-lengths[users], kind="stable")]  # each thread gets long and short
-            items = rows.indices.view(np.uint32)  # unsigned, so that indexing has no sign to test
-            shared = (users, rows.indptr, items, self.row_sums_, q_all, exact, ridges, TOLERANCE, alpha)
-            if isinstance(gram, DenseGram):
-                matrix: tuple[Any, ...] = (gram.K,)
-            else:
-                K = gram.values
-                matrix = (K.indptr, K.indices, K.data, gram.table, gram.classes)
-            over_rows(len(users), compiled, *matrix, *shared, residuals)
-        for u in np.flatnonzero((lengths > 0) & (~together | (residuals > TOLERANCE))):
-            span = slice(rows.indptr[u], rows.indptr[u + 1])
-            items, n = rows.indices[span], lengths[u]
+            items = X.indices.view(np.uint32)  # unsigned, so that indexing has no sign to test
+            programs = (users, X.indptr, items, self.row_sums_, q_all, exact, ridges, TOLERANCE)
+            over_rows(len(users), _programs, *_arrays(gram), *programs, alpha, residuals)
+        for u in np.flatnonzero(residuals > TOLERANCE):
+            span = slice(X.indptr[u], X.indptr[u + 1])
+            items, n = X.indices[span], lengths[u]
             long = n > (min(LONG, 2 * WORKING_SET) if isinstance(gram, CountedGram) else LONG)
             K = None if long else gram.block(items)
             if not exact:
                 q = self.row_sums_[items] / m
             elif n < m:
-                inside = _sums_over(gram, items) if K is None else K.sum(axis=0)
+                inside = _products(gram, items, items, np.ones(n)) if K is None else K.sum(axis=0)
                 q = (self.row_sums_[items] - inside) / (m - n)
             else:
                 q = q_all[items]
-            start = 1.0 / np.maximum(ridges[span], LEAST_WEIGHT)  # where a large ridge leads
             if K is None:
                 alpha[span], residuals[u] = _on_working_set(gram, items, q, ridges[span])
             else:
-                found = solve_simplex(K, q, ridge=ridges[span], start=start / start.sum())
-                alpha[span], residuals[u] = found.weights, found.residual
+                start = 1.0 / np.maximum(ridges[span], LEAST_WEIGHT)  # where a large ridge leads
+                solution = solve_simplex(K, q, ridge=ridges[span], start=start / start.sum())
+                alpha[span], residuals[u] = solution.weights, solution.residual
         _warn_of(residuals)
         return alpha, residuals
 
     def _scores(self, rows: Rows, users: NDArray[np.int64] | None = None) -> NDArray[np.floating]:
         alpha, _ = self._solve(rows)
-        matrix = rows.matrix
-        lengths, gram = np.diff(matrix.indptr), self._gram
+        X, gram = rows.matrix, self._gram
+        lengths = np.diff(X.indptr)
         share = self._share(lengths)
         if self.q == "exact":  # q needs the rows that the weights need: one pass serves both
             alpha = alpha + np.repeat(share, lengths)
         if isinstance(gram, DenseGram):
-            out = weighted_rows(matrix, alpha, gram.K, self.row_sums_, share)
+            out = weighted_rows(X, alpha, gram.K, self.row_sums_, share)
         else:
-            scores = gram.scores(entries_of(matrix, alpha)) - share[:, None] * self.row_sums_
-            single = isinstance(gram, CountedGram) or gram.values.dtype == np.float32
-            out = scores.astype(np.float32) if single else scores
+            out = gram.scores(entries_of(X, alpha)) - share[:, None] * self.row_sums_
+            if isinstance(gram, CountedGram) or gram.values.dtype == np.float32:
+                out = out.astype(np.float32)
         if self.offsets_ is not None and (share == 0).any():  # no q to center with
             out[share == 0] += self.offsets_
         known = self.popularity_ > 0
@@ -276,30 +258,23 @@ class MarginRanker(KernelRanker):
     def _explain(
         self, rows: Rows, items: Sequence[NDArray[np.int64]], users: NDArray[np.int64] | None = None
     ) -> list[Shares]:
-        alpha, _ = self._solve(rows)
-        out = []
-        for k, (span, some) in enumerate(zip(rows.spans, items, strict=True)):
-            scores, shares = self._shares(rows.matrix.indices[span], alpha[span], some)
-            cold = self.popularity_[some] == 0
+        """Share αᵢ(Kᵢⱼ − qⱼ) of liked item i in the score of each item j, α held fixed."""
+        alpha, gram, exact, t = self._solve(rows)[0], self._gram, self.q == "exact", self.offsets_
+        averages, out = self._share(np.diff(rows.matrix.indptr)), []
+        for k, (span, some, share) in enumerate(zip(rows.spans, items, averages, strict=True)):
+            liked = rows.matrix.indices[span]
+            similarity = gram.block(liked, some).T
+            q = (self.row_sums_[some] - (similarity.sum(axis=1) if exact else 0.0)) * share
+            if t is not None and share == 0:
+                q -= t[some]
+            scores = (similarity - q[:, None]) @ alpha[span]
+            if t is not None:  # the shares are those of K itself; what centering took is the bias
+                similarity += t[liked] - (t.sum() - (t[liked].sum() if exact else 0.0)) * share
+            shares, cold = alpha[span] * (similarity - q[:, None]), self.popularity_[some] == 0
             if self._imputes() and cold.any():
                 scores[cold], shares[cold] = self._scores(rows.part(k, k + 1))[0, some[cold]], 0.0
             out.append((scores, shares))
         return out
-
-    def _shares(
-        self, liked: NDArray[np.int32], alpha: NDArray[np.float64], items: NDArray[np.int64]
-    ) -> Shares:
-        """Share αᵢ(Kᵢⱼ − qⱼ) of liked item i in the score of each item j, α held fixed."""
-        similarity = self._gram.block(liked, items).T
-        share, t = self._share(np.array([len(liked)]))[0], self.offsets_
-        q = (self.row_sums_[items] - (similarity.sum(axis=1) if self.q == "exact" else 0.0)) * share
-        if t is not None and share == 0:
-            q -= t[items]
-        scores = (similarity - q[:, None]) @ alpha
-        if t is not None:  # the shares are those of K itself; what centering took is the bias
-            mean = (t.sum() - (t[liked].sum() if self.q == "exact" else 0.0)) * share
-            similarity = similarity + (t[liked] - mean)
-        return scores, alpha * (similarity - q[:, None])
 
 
 @RANKERS.add("ecf-omd")
@@ -497,32 +472,16 @@ class CFOMD(KernelRanker):
         check_memory(12 * m * m, f"the programs over {m:,} items")
         self._keep(DenseGram.of_counts(self._kernel(), dense_counts(liked), liked.shape[0]))
 
-    def weights(
-        self, user_items: Any, times: Any = None
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Solve the programs of the given rows, as `cf-komd` does.
-
-        Returns
-        -------
-        weights : (users, items) float64
-            αᵢ of liked items and −αᵢ of other items; each side sums to 1 in magnitude.
-        residuals : (users,) float64
-        """
-        self._check_fitted()
-        rows = clean_matrix(user_items, n_items=self.n_items_)
-        return self._solve(Rows(rows, self._times_of_rows(None, rows, times)))
-
-    def _solve(self, asked: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        rows = asked.matrix
-        users, m = rows.shape
-        signed, residuals, ridges = np.zeros((users, m)), np.zeros(users), self._ridges(asked)
+    def _solve(self, rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        X, (users, m) = rows.matrix, rows.matrix.shape
+        signed, residuals, ridges = np.zeros((users, m)), np.zeros(users), self._ridges(rows)
         K = self.gram_.astype(np.float64)
-        for u in np.flatnonzero(np.diff(rows.indptr)):
-            span = slice(rows.indptr[u], rows.indptr[u + 1])
+        for u in np.flatnonzero(np.diff(X.indptr)):
+            span = slice(X.indptr[u], X.indptr[u + 1])
             sign, ridge = np.full(m, -1.0), np.full(m, float(self.negative_regularization))
-            sign[rows.indices[span]], ridge[rows.indices[span]] = 1.0, ridges[span]
-            found = solve_simplex(K, sign=sign, ridge=ridge)
-            signed[u], residuals[u] = sign * found.weights, found.residual
+            sign[X.indices[span]], ridge[X.indices[span]] = 1.0, ridges[span]
+            solution = solve_simplex(K, sign=sign, ridge=ridge)
+            signed[u], residuals[u] = sign * solution.weights, solution.residual
         _warn_of(residuals)
         return signed, residuals
 
@@ -541,11 +500,6 @@ class CFOMD(KernelRanker):
         return out
 
 
-def _work(lengths: NDArray[Any]) -> int:
-    """Return the cost of programs of these sizes in NumPy, in the operations of `recsys._jit`."""
-    return int(200_000 * len(lengths) + 10 * np.square(lengths, dtype=np.int64).sum())
-
-
 def _warn_of(residuals: NDArray[np.float64]) -> None:
     """Warn where a program did not come to its end."""
     if residuals.max(initial=0.0) > LOOSEST:
@@ -555,9 +509,13 @@ def _warn_of(residuals: NDArray[np.float64]) -> None:
         warnings.warn(text, ConvergenceWarning, stacklevel=2)
 
 
-def _sums_over(gram: Gram, items: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Return Σ_j K[i, j] of some items over themselves."""
-    return _products(gram, items, items, np.ones(len(items)))
+def _arrays(gram: DenseGram | SparseGram) -> tuple[Any, ...]:
+    """Return a Gram matrix for `_programs`: an array, and those of its sparse form; one is empty."""
+    if isinstance(gram, DenseGram):
+        ptr, classes = np.zeros(1, np.int32), np.zeros(0, np.int32)
+        return gram.K, ptr, classes, gram.K[0, :0], np.zeros((0, 0)), classes
+    K = gram.values
+    return np.zeros((0, 0), K.dtype), K.indptr, K.indices, K.data, gram.table, gram.classes
 
 
 def _products(
@@ -609,43 +567,10 @@ def _on_working_set(
 
 
 @jit
-def _dense_programs(
-    first, stride, gram, users, indptr, indices, row_sums, q_all, exact, ridges, tol, alpha, residuals
-):
-    gram, indices = borrowed(gram), borrowed(indices)
-    longest = np.int64(0)
-    for k in range(len(users)):
-        longest = max(longest, indptr[users[k] + 1] - indptr[users[k]])
-    blocks, vectors = np.empty((2, longest * longest)), np.empty((WORK + 2, longest))
-    face = np.empty(longest, dtype=np.uint32)
-    for k in range(first, len(users), stride):
-        begin, end = indptr[users[k]], indptr[users[k] + 1]
-        n = end - begin
-        K = blocks[0, : n * n].reshape(n, n)
-        items = indices[begin:end]
-        for i in range(n):
-            source, row = gram[items[i]], K[i]
-            for j in range(i + 1):
-                row[j] = source[items[j]]
-        residuals[users[k]] = _program(
-            K,
-            indices[begin:end],
-            row_sums,
-            q_all,
-            exact,
-            ridges[begin:end],
-            alpha[begin:end],
-            blocks[1, : n * n].reshape(n, n),
-            vectors,
-            face,
-            tol,
-        )
-
-
-@jit
-def _sparse_programs(
+def _programs(
     first,
     stride,
+    gram,
     ptr,
     others,
     data,
@@ -662,24 +587,30 @@ def _sparse_programs(
     alpha,
     residuals,
 ):
-    others, data, table = borrowed(others), borrowed(data), borrowed(table)
-    longest = np.int64(0)
-    for k in range(len(users)):
-        longest = max(longest, indptr[users[k] + 1] - indptr[users[k]])
+    """Solve the programs of some users from the lower triangles of their liked items' blocks."""
+    gram, indices, others, data = borrowed(gram), borrowed(indices), borrowed(others), borrowed(data)
+    m, longest = len(row_sums), np.int64(0)
+    for u in users:
+        longest = max(longest, indptr[u + 1] - indptr[u])
     blocks, vectors = np.empty((2, longest * longest)), np.empty((WORK + 2, longest))
-    face = np.empty(longest, dtype=np.uint32)
+    face, q, g = np.empty(longest, dtype=np.uint32), vectors[0], vectors[1]
     for k in range(first, len(users), stride):
         begin, end = indptr[users[k]], indptr[users[k] + 1]
-        n = end - begin
-        K = blocks[0, : n * n].reshape(n, n)
+        n, total = end - begin, 0.0
+        K, small = blocks[0, : n * n].reshape(n, n), blocks[1, : n * n].reshape(n, n)
+        items, ridge, a = indices[begin:end], ridges[begin:end], alpha[begin:end]
         for i in range(n):
-            a = indices[begin + i]
+            line = K[i]
+            if len(gram):
+                source = gram[items[i]]
+                for j in range(i + 1):
+                    line[j] = source[items[j]]
+                continue
             for j in range(i + 1):
-                b = indices[begin + j]
-                value = table[classes[a], classes[b]] if len(table) else 0.0
-                row, item = a, b  # an entry is searched in the shorter row
-                if ptr[b + 1] - ptr[b] < ptr[a + 1] - ptr[a]:
-                    row, item = b, a
+                row, item = items[i], items[j]  # an entry is searched in the shorter row
+                value = table[classes[row], classes[item]] if len(table) else 0.0
+                if ptr[item + 1] - ptr[item] < ptr[row + 1] - ptr[row]:
+                    row, item = item, row
                 low, high = ptr[row], ptr[row + 1]
                 while low < high:
                     middle = (low + high) >> 1
@@ -689,38 +620,18 @@ def _sparse_programs(
                         high = middle
                 if low < ptr[row + 1] and others[low] == item:
                     value += data[low]
-                K[i, j] = value
-        residuals[users[k]] = _program(
-            K,
-            indices[begin:end],
-            row_sums,
-            q_all,
-            exact,
-            ridges[begin:end],
-            alpha[begin:end],
-            blocks[1, : n * n].reshape(n, n),
-            vectors,
-            face,
-            tol,
-        )
-
-
-@jit
-def _program(K, items, row_sums, q_all, exact, ridge, alpha, small, vectors, face, tol):
-    """Solve a user's program from the lower triangle of the liked items' block; return its residual."""
-    n, m = len(items), len(row_sums)
-    q, g, total = vectors[0], vectors[1], 0.0
-    for i in range(n):
-        alpha[i] = 1.0 / max(ridge[i], 1e-12)  # where a large ridge leads
-        total += alpha[i]
-        q[i] = 1.0
-    product(K, n, q, g)
-    for i in range(n):
-        alpha[i] /= total
-        if not exact:
-            q[i] = row_sums[items[i]] / m
-        elif n < m:
-            q[i] = (row_sums[items[i]] - g[i]) / (m - n)
-        else:
-            q[i] = q_all[items[i]]
-    return solve_face(K, n, q, ridge, alpha, g, face, small, vectors[2:], tol)
+                line[j] = value
+        for i in range(n):
+            a[i] = 1.0 / max(ridge[i], 1e-12)  # where a large ridge leads
+            total += a[i]
+            q[i] = 1.0
+        product(K, n, q, g)
+        for i in range(n):
+            a[i] /= total
+            if not exact:
+                q[i] = row_sums[items[i]] / m
+            elif n < m:
+                q[i] = (row_sums[items[i]] - g[i]) / (m - n)
+            else:
+                q[i] = q_all[items[i]]
+        residuals[users[k]] = solve_face(K, n, q, ridge, a, g, face, small, vectors[2:], tol)

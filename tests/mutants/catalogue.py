@@ -277,8 +277,8 @@ MUTANTS = [
     Mutant(
         "cf-omd's likes all have the ridge of the newest",
         "rankers/margin.py",
-        "ridge[rows.indices[span]] = 1.0, ridges[span]",
-        "ridge[rows.indices[span]] = 1.0, ridges[rows.indptr[u]]",
+        "ridge[X.indices[span]] = 1.0, ridges[span]",
+        "ridge[X.indices[span]] = 1.0, ridges[X.indptr[u]]",
         (f"{RECENT}::test_cf_omd",),
     ),
     Mutant(
