@@ -13,7 +13,6 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from recsys.utils.features import checked_rows
-from recsys.utils.linalg import symmetric_eigen, symmetric_eigenvalues
 from recsys.utils.validation import check_integer, check_real
 
 __all__ = ["SparseLowRankQuadratic"]
@@ -82,7 +81,7 @@ class SparseLowRankQuadratic(RegressorMixin, BaseEstimator):
             off = float(np.abs(W).sum() - np.abs(np.diag(W)).sum())
             objective = (
                 0.5 * float(residual @ residual) / n
-                + self.trace * float(np.abs(symmetric_eigenvalues(W)).sum())
+                + self.trace * float(np.abs(np.linalg.eigvalsh(W)).sum())
                 + 0.5 * self.gamma * off
             )
             self.history_.append({"objective": objective, "seconds": time.perf_counter() - started})
@@ -134,7 +133,7 @@ def _curvature(X: Matrix) -> float:
 
 def _low_rank(W: Matrix, cut: float) -> Matrix:
     """Take the operator of the trace norm."""
-    values, vectors = symmetric_eigen(W)
+    values, vectors = np.linalg.eigh(W)
     return np.asarray((vectors * _cut(values, cut)) @ vectors.T)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from recsys.errors import InputError
 from recsys.registry import Registry, check_parameters
-from recsys.utils.features import as_array, native
+from recsys.utils.features import as_array
 from recsys.utils.validation import check_integer
 
 KERNELS: Registry[type[Kernel]] = Registry("kernel", package="recsys.kernels")
@@ -203,7 +203,7 @@ def overlaps(
 
 def binary_rows(X: ArrayLike, name: str) -> sp.csr_matrix:
     """Return X as a CSR matrix of int32 ones where X is above 0, with sorted indices."""
-    given: Any = native(X if sp.issparse(X) else np.atleast_2d(as_array(name, X)))
+    given: Any = X if sp.issparse(X) else np.atleast_2d(as_array(name, X))
     if given.dtype.kind not in "biuf":
         raise InputError(f"{name} has dtype {given.dtype}; real numbers are needed")
     if given.ndim != 2:

@@ -16,7 +16,7 @@ from sklearn.metrics import accuracy_score
 from recsys.errors import InputError, ModelFileError, NotFittedError
 from recsys.registry import Registry, check_parameters
 from recsys.utils import model_file
-from recsys.utils.features import as_array, as_labels, native
+from recsys.utils.features import as_array, as_labels
 
 __all__ = [
     "LINKS",
@@ -281,7 +281,7 @@ def _checked(A: Any, B: Any, pairs: ArrayLike) -> tuple[sp.csr_matrix, sp.csr_ma
 
 def _features(name: str, X: Any) -> sp.csr_matrix:
     try:
-        found: Any = native(X) if sp.issparse(X) else as_array(name, X)
+        found: Any = X if sp.issparse(X) else as_array(name, X)
         if found.dtype.kind not in "biuf":
             raise TypeError(found.dtype)
         rows = sp.csr_matrix(found, dtype=np.float64, copy=True)

@@ -19,7 +19,7 @@ from recsys._jit import SUMS, in_threads, jit
 from recsys.errors import InputError, counted
 from recsys.multilinear.arrays import Compressed
 from recsys.multilinear.forms import ANOVA, fill_components
-from recsys.utils.features import native, real_array
+from recsys.utils.features import real_array
 from recsys.utils.threads import threads_for
 from recsys.utils.validation import check_ids
 
@@ -261,7 +261,7 @@ def _rows(name: str, X: Any) -> sp.csr_matrix:
     if sp.issparse(X) and X.format == "csr" and X.dtype == np.float64 and X.indices.dtype == np.int32:
         return X
     if sp.issparse(X) and X.dtype.kind in "biuf":
-        return sp.csr_matrix(native(X), dtype=np.float64)
+        return sp.csr_matrix(X, dtype=np.float64)
     return sp.csr_matrix(real_array(name, X, 2))
 
 

@@ -21,7 +21,6 @@ from recsys.errors import FitError
 from recsys.rankers.base import Candidate, Data, Ranker, Rows, Shares
 from recsys.rankers.registry import RANKERS
 from recsys.rankers.scoring import cosines, cosines_between
-from recsys.utils.linalg import least_squares
 from recsys.utils.memory import check_fits
 from recsys.utils.progress import report
 from recsys.utils.sparse import binary
@@ -213,7 +212,8 @@ class ALS(ImplicitFactors):
             span = slice(rows.indptr[u], rows.indptr[u + 1])
             Y, confidence = items[rows.indices[span]], self.alpha * rows.data[span].astype(np.float64)
             if len(Y):
-                out[u] = least_squares(base + (Y.T * (confidence - 1.0)) @ Y, Y.T @ confidence)
+                gram = base + (Y.T * (confidence - 1.0)) @ Y
+                out[u] = np.linalg.lstsq(gram, Y.T @ confidence)[0]
         return out
 
 

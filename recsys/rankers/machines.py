@@ -11,12 +11,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from recsys.errors import FitError
 from recsys.multilinear import PairTerm
 from recsys.rankers.base import DENSE_ITEMS, Candidate, Rows, Shares
 from recsys.rankers.histories import Embedded, HistoryRanker, Pairs, PairTermRanker
 from recsys.rankers.registry import RANKERS
 from recsys.rankers.scoring import cosines, cosines_between, entries_between, weighted_rows
-from recsys.utils.linalg import solve_symmetric
 from recsys.utils.memory import check_fits
 from recsys.utils.validation import check_choice, check_integer, check_real
 
@@ -480,9 +480,11 @@ class RandomFeaturesRanker(Embedded):
         Z = self._row_vectors(half, whose)
         gram = Z.T @ Z
         gram[np.diag_indices(len(gram))] += self.regularization
-        self.item_vectors_ = np.ascontiguousarray(
-            solve_symmetric(gram, np.asarray(other.T @ Z).T).T, dtype=np.float32
-        )
+        try:
+            vectors = np.linalg.solve(gram, np.asarray(other.T @ Z).T)
+        except np.linalg.LinAlgError:
+            raise FitError("the features of the histories are singular: raise regularization") from None
+        self.item_vectors_ = np.ascontiguousarray(vectors.T, dtype=np.float32)
 
     def _row_vectors(
         self, rows: sp.csr_matrix, users: NDArray[np.int64] | None = None

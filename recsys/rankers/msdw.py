@@ -13,7 +13,6 @@ from recsys._jit import SUMS, in_parts, jit, parallel
 from recsys.rankers.base import DENSE_ITEMS, MORE_ITEMS, Candidate, Data
 from recsys.rankers.item_weights import ItemWeights, co_occurrences, kept_form
 from recsys.rankers.registry import RANKERS
-from recsys.utils.linalg import symmetric_eigenvalues
 from recsys.utils.sparse import binary, masked, row_votes
 from recsys.utils.validation import check_integer, check_real
 
@@ -186,7 +185,7 @@ def largest_eigenvalue(
         return np.asarray(scale * (ones.T @ (per_user * (ones @ (scale * v)))))
 
     if items < 3:  # too few for Lanczos' method
-        return float(symmetric_eigenvalues(np.array([product(e) for e in np.eye(items)]))[-1])
+        return float(np.linalg.eigvalsh([product(e) for e in np.eye(items)])[-1])
     operator = LinearOperator((items, items), product, dtype=np.float64)
     start = 1.0 / scale
     return float(eigsh(operator, k=1, v0=start, tol=1e-12, return_eigenvectors=False)[0])

@@ -222,5 +222,5 @@ def _removed(data: Interactions, remove: Any, columns: Columns) -> NDArray[np.bo
             keys[name] = np.array([str(one) for one in ids], dtype=object)[index]
     if not keys:
         raise InputError(f"remove needs a column {columns.user!r}, or {columns.item!r}, or both")
-    removed = set(zip(*(map(str, frames.column(table, name)) for name in keys), strict=True))
+    removed = set(zip(*(map(str, table[name].to_list()) for name in keys), strict=True))
     return np.array([pair in removed for pair in zip(*keys.values(), strict=True)], dtype=np.bool_)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -16,8 +15,6 @@ DAY = 86_400.0  # seconds
 # Between them numbers are taken for seconds since 1970: from March 1973 to the end of 2099. Counts of
 # weeks, days or positions stay far below, milliseconds far above.
 FIRST, LAST = 1e8, 4_102_444_800.0
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-ACCEPTED = "a number or an ISO date such as 2024-01-31 or 2024-01-31T18:05"
 
 
 def iso_seconds(text: str) -> float:
@@ -27,56 +24,31 @@ def iso_seconds(text: str) -> float:
     (86400.0, 0.0, nan)
     """
     try:
-        found = datetime.fromisoformat(text)
+        when = datetime.fromisoformat(text)
     except ValueError:
         return math.nan
-    return ((found if found.tzinfo else found.replace(tzinfo=UTC)) - EPOCH).total_seconds()
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 
 
-def number_of(text: str) -> float:
-    """Return text as a finite number, NaN for other text (and for 1_000, which Python takes).
-
-    >>> number_of("12.5"), number_of("1e400"), number_of("1_000")
-    (12.5, nan, nan)
-    """
-    try:
-        found = float(text)
-    except ValueError:
-        return math.nan
-    return found if math.isfinite(found) and "_" not in text else math.nan
-
-
-def moment(what: str, given: Any, *, early: bool = False) -> float:
-    """Return a point in time as a number, of at least 0 if not `early`, as dates before 1970 are.
-
-    It is given as a number in the data's unit, also as text, or as an ISO date or datetime.
+def moment(what: str, given: Any) -> float:
+    """Return a point in time as a number of at least 0: a number, or an ISO date or datetime.
 
     >>> moment("as of", "1970-01-02T00:00:30"), moment("as of", 30)
     (86430.0, 30.0)
     """
-    if isinstance(given, np.datetime64):
-        given = str(given)
-    elif isinstance(given, date):  # datetimes are dates; pandas' timestamps are datetimes
-        given = given.isoformat()
-    if isinstance(given, str):
-        found = number_of(given)
-        found = iso_seconds(given) if math.isnan(found) else found
-    elif isinstance(given, numbers.Real) and not isinstance(given, bool):
-        try:
-            found = float(given)
-        except OverflowError:  # of an integer beyond 1e308
-            found = math.inf
-    else:
-        found = math.nan
-    if isinstance(given, str):
-        shown = repr(given[:40])
-    else:
-        shown = f"{given!r}"[:40] if not math.isinf(found) else "infinity"
-    if not math.isfinite(found):
-        raise InputError(f"{what} {shown} is not a time: use {ACCEPTED}")
-    if found < 0 and not early:
-        raise InputError(f"{what} {shown} is before 1970; times must not be negative")
-    return found
+    try:
+        text = given.isoformat() if isinstance(given, date) else str(given)  # datetimes are dates
+        seconds = float(text) if "_" not in text else math.nan
+    except ValueError:
+        seconds = iso_seconds(text) if isinstance(given, (str, date, np.datetime64)) else math.nan
+    if not math.isfinite(seconds):
+        raise InputError(
+            f"{what} {repr(given)[:40]} is not a time: use a number or an ISO date such as "
+            "2024-01-31 or 2024-01-31T18:05"
+        )
+    if seconds < 0:
+        raise InputError(f"{what} {repr(given)[:40]} is before 1970; times must not be negative")
+    return seconds
 
 
 def dated(times: ArrayLike) -> bool:
@@ -96,5 +68,5 @@ def date_text(seconds: float) -> str:
     >>> date_text(875_059_200.0), date_text(875_071_561.0)
     ('1997-09-24', '1997-09-24 03:26')
     """
-    found = EPOCH + timedelta(seconds=float(seconds))
-    return found.strftime("%Y-%m-%d" if seconds % DAY == 0 else "%Y-%m-%d %H:%M")
+    when = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=float(seconds))
+    return when.strftime("%Y-%m-%d" if seconds % DAY == 0 else "%Y-%m-%d %H:%M")

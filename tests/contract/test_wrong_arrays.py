@@ -159,7 +159,7 @@ def test_arguments_that_do_not_fit_are_one_error(name):
 
 def test_right_arrays_of_other_kinds_are_taken():
     assert symmetric_polynomials([1, 2, 3], 3).tolist() == [6.0, 11.0, 6.0]
-    assert symmetric_polynomials(np.array([1.0, 2.0], dtype=">f4"), 2).tolist() == [3.0, 2.0]
+    assert symmetric_polynomials(np.array([1.0, 2.0], dtype=np.float32), 2).tolist() == [3.0, 2.0]
     assert object_tables(np.eye(4, dtype=int), [1, 2, 3, 4], 1)[:, 1].tolist() == [1.0, 2.0, 3.0, 4.0]
     assert holm([]) == []
 

@@ -1,6 +1,5 @@
 """Points in time: what is one, and what is said of what is none."""
 
-import math
 from datetime import UTC, date, datetime, timedelta, timezone
 
 import numpy as np
@@ -9,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recsys import InputError
-from recsys.utils.dates import date_text, dated, iso_seconds, moment, number_of
+from recsys.utils.dates import date_text, dated, iso_seconds, moment
 
 AWARE = st.datetimes(
     datetime(1970, 1, 2),
@@ -50,7 +49,6 @@ def test_numbers_are_taken_as_they_are():
         np.datetime64("2024-01-31"),
     ):
         assert moment("t", day) == moment("t", "2024-01-31") == 1_706_659_200.0
-    assert math.isnan(number_of("2024-01-31")) and math.isnan(number_of("1_000"))
 
 
 NONE = [

@@ -323,10 +323,9 @@ def held(model, y):
         (-np.ones(40), "must not be negative"),
         (np.full(40, np.nan), "NaN or infinity"),
         (np.full(40, np.inf), "NaN or infinity"),
-        (np.zeros(40), "is 0 for all 40 rows"),
+        (np.zeros(40), "not 0 for all"),
         (["heavy"] * 40, "real numbers"),
-        (np.full(40, 1e308), "too large"),
-        ([[1.0], [1.0, 2.0]], "differ in length"),
+        ([[1.0], [1.0, 2.0]], "must be an array"),
     ],
 )
 @pytest.mark.parametrize("model", [QUICK[0], QUICK[1], BAYESIAN], ids=name_of)

@@ -171,7 +171,6 @@ def test_theta_is_a_parameter_and_is_checked(tmp_path):
         3.0,
         {1.0: 2.0},
         np.array(["2020", "2021"], "datetime64[Y]"),
-        np.ma.array([1.0, 2.0], mask=[False, True]),
     ]
     for theta in bad:
         with pytest.raises(InputError, match="theta must be 2 numbers, one for each order from 1"):

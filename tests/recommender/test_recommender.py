@@ -55,7 +55,7 @@ def model():
 
 def as_pandas(table):
     table = frames.wrapped("it", table)
-    return pd.DataFrame({name: frames.column(table, name) for name in table.columns})
+    return pd.DataFrame({name: table[name].to_list() for name in table.columns})
 
 
 @pytest.mark.parametrize("spec", ["ease", "cf-komd:kernel=mc,degree=2", "popularity", "als", "slist"])

@@ -143,7 +143,7 @@ def test_what_is_wrong_is_one_line(told):
 def test_tables_are_made_of_the_kind_asked_for(kind):
     table = frames.make({"user": [7, 8], "score": [0.5, 1.0], "title": ["a", "b"]}, kind)
     assert frames.kind_of(frames.wrapped("it", table)) == kind
-    assert frames.column(frames.wrapped("it", table), "user").tolist() == [7, 8]
+    assert frames.wrapped("it", table)["user"].to_list() == [7, 8]
     empty = frames.make({"user": [], "score": []}, kind)
     assert len(frames.wrapped("it", empty)) == 0
     with pytest.raises(InputError, match="must be one of pandas, polars, pyarrow, not 'spark'"):

@@ -14,7 +14,6 @@ from recsys.multilinear.arrays import Compressed, Target
 from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, Form, fill_components
 from recsys.multilinear.losses import weighted_slopes
 from recsys.optim.prox import project_simplex
-from recsys.utils.linalg import spectral_norm
 
 __all__ = ["descend_on_simplex", "lambda_step", "order_parts", "size_matters", "theta_step"]
 
@@ -47,7 +46,7 @@ def descend_on_simplex(parts: NDArray[np.float64], theta: NDArray[np.float64], t
         products = (parts * target.row_weights[:, None]).T @ parts
     if not np.isfinite(products).all():  # a fit that runs away: its objective tells
         return 0.0
-    bound = target.curvature * spectral_norm(products) / n
+    bound = target.curvature * float(np.linalg.norm(products, 2)) / n
     if bound <= 0.0:
         return 0.0
     before = theta.copy()
