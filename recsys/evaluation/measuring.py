@@ -59,8 +59,8 @@ def measure(
     rankings = [one for one in parsed if isinstance(one[0], RankingMetric)]
     lists = [(metric, k, name) for metric, k, name in parsed if isinstance(metric, ListMetric)]
     depth = min(items, max([keep, *(k for _, k, _ in lists)]))
-    ids = np.full((len(fold.users), depth), -1, dtype=np.int32)
-    best = np.full(ids.shape, LOWEST, dtype=np.float32)
+    ids = np.empty((len(fold.users), depth), dtype=np.int32)
+    best = np.empty(ids.shape, dtype=np.float32)
     table = np.empty((len(fold.users), len(rankings)))
     block = max(1, BLOCK_BYTES // (4 * items))
     for begin in range(0, len(fold.users), block):
@@ -79,7 +79,8 @@ def measure(
         if rankings:
             table[rows] = M.ranking_values(rankings, scores, excluded, fold.test[users])
         if depth:
-            top_n(scores, excluded, True, np.ones(items, dtype=np.uint8), ids[rows], best[rows])
+            every = np.ones(items, dtype=np.uint8)
+            ids[rows], best[rows] = top_n(scores, excluded, depth, True, every)
     peak_mb = max(peak_mb, _resident_mb())
     values = {name: table[:, column] for column, (_, _, name) in enumerate(rankings)}
     context = M.ListContext(fold.train, fold.test, fold.users)

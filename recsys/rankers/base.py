@@ -16,20 +16,18 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from recsys import errors
-from recsys.errors import CapabilityError, InputError
+from recsys.errors import CapabilityError
 from recsys.rankers import files
-from recsys.rankers.answers import Explanation, Recommendations
-from recsys.rankers.inputs import Candidate, Data, Rows, checked_features, checked_times
+from recsys.rankers.answers import Explanation, Lists, Recommendations, best_items, nearest
+from recsys.rankers.inputs import Candidate, Data, Rows, checked_data, checked_times
 from recsys.rankers.recency import aligned
 from recsys.registry import check_parameters
 from recsys.utils.progress import bar_of_python
-from recsys.utils.sparse import entries_of
-from recsys.utils.topn import LOWEST, Candidates, candidates, top_n
+from recsys.utils.topn import candidates
 from recsys.utils.validation import check_ids, check_integer, clean_matrix
 
 DENSE_ITEMS = 8_000  # up to which matrices of all pairs of items are made
 MORE_ITEMS = 2_000  # from which on `auto` tries more candidates
-BLOCK_BYTES = 64_000_000  # of the scores that are held at a time
 
 Callback = Callable[..., Any]
 # Scores of some items, (n,), and what each interaction of a row adds to them, (n, interactions).
@@ -49,8 +47,7 @@ ABILITIES = {
 class Ranker:
     """Base of all rankers; the protocol is that of implicit's `RecommenderBase`.
 
-    Parameters are the dataclass fields of the subclass; `get_params`, `set_params` and
-    `sklearn.base.clone` use them. Common parameters:
+    Parameters are the dataclass fields of the subclass. Those that several rankers have:
 
     Parameters
     ----------
@@ -68,16 +65,6 @@ class Ranker:
     times_ : (users, items) float64 CSR
         Time of each interaction, for rankers that use times.
 
-    Notes
-    -----
-    Class variables: `capabilities` are the abilities of the class; `uses` is its side information, a
-    subset of "item_features", "item_texts", "user_features" and "times"; `needs` is an optional module
-    that `fit` imports; `weighted` is True if it uses weights of interactions; `search_space` is for
-    `recsys.tuning`: for each parameter a tuple of choices, or ("real" or "log", low, high), with "times"
-    as last entry if only protocols in time search it; `searched_where` restricts a parameter to some
-    values of another one; `candidates` are the settings for `auto`, and `offered` those in lists of
-    models.
-
     Examples
     --------
     >>> import numpy as np
@@ -89,15 +76,17 @@ class Ranker:
     """
 
     name: ClassVar[str]
-    capabilities: ClassVar[frozenset[str]] = frozenset()
-    uses: ClassVar[frozenset[str]] = frozenset()
+    capabilities: ClassVar[frozenset[str]] = frozenset()  # of `ABILITIES`, "fold-in" and "times"
+    uses: ClassVar[frozenset[str]] = frozenset()  # item_features, item_texts, user_features, times
     folds_in: ClassVar[bool] = True  # whether rows alone, of users not in the fit, can be scored
-    weighted: ClassVar[bool] = False
-    needs: ClassVar[str] = ""
+    weighted: ClassVar[bool] = False  # whether weights of interactions count
+    needs: ClassVar[str] = ""  # an optional module that `fit` imports
+    # For tuning: by parameter a tuple of choices, or ("real" or "log", low, high); "times" comes last if
+    # only protocols in time search it. `searched_where` restricts a parameter to values of another one.
     search_space: ClassVar[dict[str, Any]] = {}
     searched_where: ClassVar[dict[str, tuple[str, tuple[Any, ...]]]] = {}
-    candidates: ClassVar[tuple[Candidate, ...]] = ()
-    offered: ClassVar[tuple[str, ...]] = ("",)
+    candidates: ClassVar[tuple[Candidate, ...]] = ()  # settings for `auto`
+    offered: ClassVar[tuple[str, ...]] = ("",)  # settings in lists of models
     n_users_: int
     n_items_: int
     popularity_: NDArray[np.float32]
@@ -113,7 +102,7 @@ class Ranker:
     # What a ranker writes
 
     def _check_parameters(self) -> None:
-        """Refuse parameters out of range."""
+        """Raise an InputError for parameters out of range."""
 
     def _fit(self, data: Data) -> None:
         """Fit; attributes whose names end in _ are kept in files."""
@@ -128,9 +117,7 @@ class Ranker:
         """
         raise NotImplementedError
 
-    def _best(
-        self, rows: Rows, N: int, skip_liked: bool, mask: NDArray[np.uint8]
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]] | None:
+    def _best(self, rows: Rows, N: int, skip_liked: bool, mask: NDArray[np.uint8]) -> Lists | None:
         """Return lists of N made without the scores of all items, or None."""
         return None
 
@@ -148,9 +135,8 @@ class Ranker:
     # Parameters
 
     def __sklearn_tags__(self) -> Any:
-        # scikit-learn asks for tags before a search fits, and counts an error of a scorer as NaN: what
-        # cannot rank the users of a test fold is refused here.
-        if "fold-in" not in self.capabilities:
+        # Asked for before a search fits, which counts an error of its scorer as NaN.
+        if not self.folds_in:
             raise CapabilityError(
                 f"{self.name} cannot rank users it was not fitted on, which "
                 "cross-validation needs: use recsys.evaluate or recsys.tuning"
@@ -176,10 +162,6 @@ class Ranker:
         known = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
         check_parameters(f"ranker {cls.name!r}", params, known)
         return params
-
-    def check_parameters(self) -> None:
-        """Raise an InputError for parameters out of range."""
-        self._check_parameters()
 
     def _saved_params(self) -> dict[str, Any]:
         """Return the parameters as JSON values, for a file."""
@@ -222,27 +204,17 @@ class Ranker:
         Ranker
             The fitted ranker. Unused side information is checked and ignored.
         """
-        self.check_parameters()
-        liked = clean_matrix(user_items)
-        users, items = liked.shape
-        if users == 0 or items == 0 or liked.nnz == 0:
-            raise InputError(
-                f"user_items of shape ({users}, {items}) has no liked items (no values above 0)"
-            )
-        item_features = checked_features("item_features", item_features, items, "items")
-        user_features = checked_features("user_features", user_features, users, "users")
-        when = checked_times(times, liked.shape)
-        if when is not None:
-            values = aligned(liked, when)
-            when = None if (values == values[0]).all() else entries_of(liked, values)
+        self._check_parameters()
+        data = checked_data(user_items, times, item_features, user_features)
+        data = dataclasses.replace(data, show_progress=show_progress, callback=callback)
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
         with bar_of_python(show_progress):
-            self._fit(Data(liked, when, item_features, user_features, show_progress, callback))
-        if when is not None and self.reads_times():
-            self.times_ = when
-        self.n_users_, self.n_items_ = users, items
-        self.popularity_ = np.bincount(liked.indices, minlength=items).astype(np.float32)
+            self._fit(data)
+        if data.times is not None and self.reads_times():
+            self.times_ = data.times
+        self.n_users_, self.n_items_ = data.liked.shape
+        self.popularity_ = np.bincount(data.liked.indices, minlength=self.n_items_).astype(np.float32)
         return self
 
     def recommend(
@@ -285,11 +257,9 @@ class Ranker:
             (ids, scores), best first, ties by item index. For one user, arrays of up to N items; for
             several users, (users, N), padded with id −1 and the lowest float32.
         """
-        self._check_fitted()
-        N = check_integer("N", N, 1)
         users, rows = self._request(userid, user_items, recalculate_user, times)
-        allowed = candidates(self.n_items_, filter_items, items)
-        ids, best = self._lists(users, rows, N, filter_already_liked_items, allowed)
+        N, allowed = check_integer("N", N, 1), candidates(self.n_items_, filter_items, items)
+        ids, best = best_items(self, users, rows, N, filter_already_liked_items, allowed)
         empty = self.falls_back(users, rows.matrix)
         if np.ndim(userid) == 0:
             kept = ids[0] >= 0
@@ -311,7 +281,6 @@ class Ranker:
         (users asked for, items) float32
             float64 if float32 cannot distinguish the scores.
         """
-        self._check_fitted()
         return self._all_scores(*self._request(userids, user_items, recalculate_user, times))
 
     def explain(
@@ -334,34 +303,17 @@ class Ranker:
         N : int ≥ 1
             Number of contributions to list; the bias includes the others.
         """
-        item = check_integer("itemid", itemid, 0)
-        return self.explain_items(
-            userid, user_items, [item], N, recalculate_user=recalculate_user, times=times
-        )[0]
-
-    def explain_items(
-        self,
-        userid: int,
-        user_items: Any,
-        itemids: ArrayLike,
-        N: int = 10,
-        *,
-        recalculate_user: bool = False,
-        times: Any = None,
-    ) -> list[Explanation]:
-        """Return the explanations of several items; other parameters as in `explain`."""
-        N = check_integer("N", N, 1)
+        self._check_capability("explain")
+        item, N = check_integer("itemid", itemid, 0), check_integer("N", N, 1)
         userid = check_integer("userid", userid, 0)
-        row = clean_matrix(user_items, n_items=getattr(self, "n_items_", None), n_rows=1)
+        row = clean_matrix(user_items, n_items=self.n_items_, n_rows=1)
         options = {"recalculate_user": recalculate_user, "times": times}
-        [(scores, shares)] = self.shares(userid, row, [itemids], **options)
-        order = np.argsort(-np.abs(shares), axis=1, kind="stable")[:, :N]
-        values = np.take_along_axis(shares, order, axis=1)
-        triples = zip(scores.tolist(), row.indices[order].tolist(), values.tolist(), strict=True)
-        return [
-            Explanation(score, score - sum(listed), list(zip(liked, listed, strict=True)))
-            for score, liked, listed in triples
-        ]
+        [(scores, [shares])] = self.shares(userid, row, [[item]], **options)
+        order, score = np.argsort(-np.abs(shares), kind="stable")[:N], float(scores[0])
+        values = shares[order].tolist()
+        return Explanation(
+            score, score - sum(values), list(zip(row.indices[order].tolist(), values, strict=True))
+        )
 
     def shares(
         self,
@@ -372,41 +324,31 @@ class Ranker:
         recalculate_user: bool = False,
         times: Any = None,
     ) -> list[Shares]:
-        """Return the scores of some items for each user, and the contribution of each liked item.
+        """Return (scores, shares) of some items of each user, (n,) and (n, liked) float64.
 
-        Parameters
-        ----------
-        userid, user_items, recalculate_user, times
-            As in `recommend`.
-        items : sequence of int arrays
-            Items of each user.
-
-        Returns
-        -------
-        list of (scores, shares)
-            (n,) and (n, liked) float64 for each user, in the order of the row's indices.
+        Shares are the contributions of the liked items, in the order of the row's indices. `items` are
+        an int array for each user; other parameters as in `recommend`.
         """
         self._check_capability("explain")
         users, rows = self._request(userid, user_items, recalculate_user, times)
         ids = [check_ids("itemid", some, self.n_items_) for some in items]
-        full = np.diff(rows.matrix.indptr) > 0
-        if full.all():
+        empty = np.diff(rows.matrix.indptr) == 0
+        if not empty.any():
             return self._explain(rows, ids, users)  # type: ignore[attr-defined, no-any-return]
         out: list[Shares] = []
         for k, some in enumerate(ids):
             row, user = rows.part(k, k + 1), None if users is None else users[k : k + 1]
-            if full[k]:
-                out += self._explain(row, [some], user)  # type: ignore[attr-defined]
-            else:
+            if empty[k]:
                 scores = self._all_scores(user, row)[0, some].astype(float)
                 out.append((scores, np.zeros((len(some), 0))))
+            else:
+                out += self._explain(row, [some], user)  # type: ignore[attr-defined]
         return out
 
     def similarities(self, items: ArrayLike, others: ArrayLike) -> NDArray[np.floating]:
         """Return the similarities between items, as in `similar_items`."""
         self._check_capability("similar-items")
-        ids = [check_ids("items", some, self.n_items_) for some in (items, others)]
-        return self._similarities(*ids)
+        return self._similarities(*(check_ids("items", ids, self.n_items_) for ids in (items, others)))
 
     def _similarities(self, items: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.floating]:
         return self._item_similarity(items)[:, others]  # type: ignore[attr-defined, no-any-return]
@@ -419,30 +361,18 @@ class Ranker:
         item_users: Any = None,
         filter_items: ArrayLike | None = None,
         items: ArrayLike | None = None,
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    ) -> Lists:
         """Return the items most similar to one or several items, including these items.
 
-        Parameters
-        ----------
-        itemid : int or (items asked for,) int array
-        N : int ≥ 1
-        recalculate_item : bool
-            Not supported; must be False.
-        item_users : ignored
-        filter_items, items : int array, optional
-            Items to leave out, or the only items to rank; not both.
-
-        Returns
-        -------
-        (ids, scores)
-            As in `recommend`.
+        Parameters and result are as in `recommend`. `recalculate_item` must be False; `item_users` is
+        ignored.
         """
         self._check_capability("similar-items")
         if recalculate_item:
             raise CapabilityError(f"{self.name} cannot recalculate items: pass recalculate_item=False")
-        ids = check_ids("itemid", itemid, self.n_items_)
         allowed = candidates(self.n_items_, filter_items, items)
-        return _nearest(self._item_similarity, ids, N, allowed, np.ndim(itemid) == 0)  # type: ignore[attr-defined]
+        ids = check_ids("itemid", itemid, self.n_items_)
+        return nearest(self._item_similarity, ids, N, allowed, np.ndim(itemid) == 0)  # type: ignore[attr-defined]
 
     def similar_users(
         self,
@@ -450,71 +380,25 @@ class Ranker:
         N: int = 10,
         filter_users: ArrayLike | None = None,
         users: ArrayLike | None = None,
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    ) -> Lists:
         """Return the users most similar to one or several users, including these users.
 
         Parameters as in `similar_items`.
         """
         self._check_capability("similar-users")
-        ids = check_ids("userid", userid, self.n_users_)
         allowed = candidates(self.n_users_, filter_users, users, "users")
-        return _nearest(self._user_similarity, ids, N, allowed, np.ndim(userid) == 0)  # type: ignore[attr-defined]
+        ids = check_ids("userid", userid, self.n_users_)
+        return nearest(self._user_similarity, ids, N, allowed, np.ndim(userid) == 0)  # type: ignore[attr-defined]
 
-    def save(self, path: str | Path, interactions: dict[str, Any] | None = None) -> None:
-        """Write the fitted ranker to `path` atomically.
-
-        Parameters
-        ----------
-        path : path
-        interactions : dict, optional
-            Further arrays of the file, by name.
-        """
+    def save(self, path: str | Path, others: dict[str, Any] | None = None) -> None:
+        """Write the fitted ranker, with other arrays by name, to `path` atomically."""
         self._check_fitted()
-        files.write_ranker(path, self, interactions or {})
+        files.write_ranker(path, self, others or {})
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a ranker from a file of `save`."""
-        ranker: Self = files.read_ranker(path, cls)[0]
-        return ranker
-
-    # Lists
-
-    def _lists(
-        self,
-        users: NDArray[np.int64] | None,
-        rows: Rows,
-        N: int,
-        skip_liked: bool,
-        allowed: Candidates,
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """Return ids and scores of the N best candidates of each row, padded with −1 and `LOWEST`."""
-        count, items = rows.matrix.shape
-        width = min(N, items if allowed.size == 0 else allowed.size)
-        ids, best = _unfilled(count, width)
-        if not allowed.listed:  # else liked items come last, and all are scored
-            made = self._best(rows, width, skip_liked, allowed.mask)
-            if made is not None:
-                empty = np.flatnonzero(self.falls_back(users, rows.matrix))
-                if len(empty):
-                    nothing, popular = sp.csr_matrix((1, items)), self.popularity_[None]
-                    top_n(popular, nothing, False, allowed.mask, ids[:1], best[:1])
-                    made[0][empty], made[1][empty] = ids[0], best[0]
-                return made
-        block = max(1, BLOCK_BYTES // (4 * items))
-        for start in range(0, count, block):
-            part = rows if count <= block else rows.part(start, start + block)
-            some = None if users is None else users[start : start + block]
-            top_n(
-                self._all_scores(some, part),
-                part.matrix,
-                skip_liked,
-                allowed.mask,
-                ids[start : start + block],
-                best[start : start + block],
-                liked_last=allowed.listed,
-            )
-        return ids, best
+        return files.read_ranker(path, cls)[0]  # type: ignore[no-any-return]
 
     def _all_scores(self, users: NDArray[np.int64] | None, rows: Rows) -> NDArray[Any]:
         """Return the scores of all items, (rows, items); of rows that fall back popularity."""
@@ -529,6 +413,7 @@ class Ranker:
     def _request(
         self, userid: Any, user_items: Any, recalculate: bool, times: Any
     ) -> tuple[NDArray[np.int64] | None, Rows]:
+        self._check_fitted()
         if recalculate and not self.folds_in:
             raise CapabilityError(
                 f"{self.name} cannot rank users it was not fitted on (recalculate_user)"
@@ -563,29 +448,3 @@ class Ranker:
             can = ", ".join(sorted(self.capabilities)) or "nothing beyond recommend"
             other = "; Recommender.explain has other reasons" if capability == "explain" else ""
             raise CapabilityError(f"{self.name} has no {capability}; it offers: {can}{other}")
-
-
-def _nearest(
-    similarity: Callable[[NDArray[np.int64]], NDArray[np.floating]],
-    ids: NDArray[np.int64],
-    N: int,
-    allowed: Candidates,
-    single: bool,
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Return the N most similar of the candidates to each of some items or users."""
-    out, best = _unfilled(len(ids), min(check_integer("N", N, 1), max(1, allowed.size)))
-    size = len(allowed.mask)
-    block = max(1, BLOCK_BYTES // (4 * max(1, size)))
-    for start in range(0, len(ids), block):
-        part = slice(start, start + block)
-        scores = similarity(ids[part])
-        nothing = sp.csr_matrix((len(scores), size), dtype=np.float32)
-        top_n(scores, nothing, False, allowed.mask, out[part], best[part])
-    if single:
-        kept = out[0] >= 0
-        return out[0][kept], best[0][kept]
-    return out, best
-
-
-def _unfilled(rows: int, N: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    return np.full((rows, N), -1, dtype=np.int32), np.full((rows, N), LOWEST, dtype=np.float32)

@@ -20,7 +20,7 @@ from recsys._jit import threads_of
 from recsys.errors import FitError
 from recsys.rankers.base import Candidate, Data, Ranker, Rows, Shares
 from recsys.rankers.registry import RANKERS
-from recsys.rankers.scoring import cosines, cosines_between
+from recsys.rankers.scoring import cosines
 from recsys.utils.memory import check_fits
 from recsys.utils.progress import report
 from recsys.utils.sparse import binary
@@ -136,8 +136,8 @@ class ImplicitFactors(Ranker):
     def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         return cosines(self.item_factors_, ids)
 
-    def _similarities(self, items: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float64]:
-        return cosines_between(self.item_factors_, items, others)
+    def _similarities(self, items: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float32]:
+        return cosines(self.item_factors_, items, others)
 
     def _user_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         return cosines(self.user_factors_, ids)

@@ -39,7 +39,7 @@ def unfitted(name: str, params: dict[str, Any]) -> Any:
     """Return an unfitted ranker of a name, whose parameters are in range."""
     kind = RANKERS.get(name)
     ranker = kind(**kind.arrange(params))
-    ranker.check_parameters()
+    ranker._check_parameters()
     return ranker
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from recsys.multilinear import PairTerm, object_tables
 from recsys.rankers.base import Data, Ranker, Rows, Shares
-from recsys.rankers.scoring import cosines, cosines_between
+from recsys.rankers.scoring import cosines
 from recsys.utils.memory import check_fits
 from recsys.utils.sparse import binary, masked, owners, random_halves, unit_rows
 from recsys.utils.validation import MOST, check_integer, check_real, clean_matrix
@@ -168,8 +168,8 @@ class HistoryRanker(Ranker):
     def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         return cosines(self.item_vectors_, ids)
 
-    def _similarities(self, items: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float64]:
-        return cosines_between(self.item_vectors_, items, others)
+    def _similarities(self, items: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float32]:
+        return cosines(self.item_vectors_, items, others)
 
     def _some_scores(
         self, A: sp.csr_matrix, rows: Rows, items: Sequence[NDArray[np.int64]], users: Any

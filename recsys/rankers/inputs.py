@@ -12,6 +12,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.errors import InputError
+from recsys.rankers.recency import aligned
+from recsys.utils.sparse import entries_of
+from recsys.utils.validation import clean_matrix
 
 
 @dataclass(frozen=True)
@@ -35,9 +38,13 @@ class Candidate:
         unseen: bool = False,
     ) -> bool:
         """Return whether it is tried on data of this size, with such information or without."""
-        fits = self.least_items <= items <= self.most_items and likes <= self.most_likes
-        fits = fits and (timed or not self.timed) and (described or not self.described)
-        return fits and (unseen or not self.unseen)
+        return (
+            self.least_items <= items <= self.most_items
+            and likes <= self.most_likes
+            and timed >= self.timed
+            and described >= self.described
+            and unseen >= self.unseen
+        )
 
 
 @dataclass(frozen=True)
@@ -72,13 +79,28 @@ class Rows:
         return Rows(matrix, times)
 
 
-def checked_features(name: str, given: Any, rows: int, what: str) -> sp.csr_matrix | None:
-    """Return features as float64 CSR of one row an item or user, a copy; None stays None."""
+def checked_data(user_items: Any, times: Any, item_features: Any, user_features: Any) -> Data:
+    """Return what `Ranker.fit` is given as data."""
+    liked = clean_matrix(user_items)
+    users, items = liked.shape
+    if users == 0 or items == 0 or liked.nnz == 0:
+        raise InputError(
+            f"user_items of shape ({users}, {items}) has no liked items (no values above 0)"
+        )
+    when = checked_times(times, liked.shape)
+    if when is not None:
+        values = aligned(liked, when)
+        when = None if (values == values[0]).all() else entries_of(liked, values)
+    of_items = _features("item_features", item_features, items)
+    return Data(liked, when, of_items, _features("user_features", user_features, users))
+
+
+def _features(name: str, given: Any, rows: int) -> sp.csr_matrix | None:
     if given is None:
         return None
     F = _numbers(name, given)
     if F.shape[0] != rows:
-        raise InputError(f"{name} have {F.shape[0]} rows for {rows} {what}")
+        raise InputError(f"{name} have {F.shape[0]} rows for {rows} {name[:4]}s")
     F.sum_duplicates()
     return F
 

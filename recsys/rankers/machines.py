@@ -16,7 +16,7 @@ from recsys.multilinear import PairTerm
 from recsys.rankers.base import DENSE_ITEMS, Candidate, Rows, Shares
 from recsys.rankers.histories import Embedded, HistoryRanker, Pairs, PairTermRanker
 from recsys.rankers.registry import RANKERS
-from recsys.rankers.scoring import cosines, cosines_between, entries_between, weighted_rows
+from recsys.rankers.scoring import cosines, entries_between, weighted_rows
 from recsys.utils.memory import check_fits
 from recsys.utils.validation import check_choice, check_integer, check_real
 
@@ -419,8 +419,8 @@ class PairSVMRanker(HistoryRanker):
     def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         return cosines(np.ascontiguousarray(self.weights_.T), ids)
 
-    def _similarities(self, items: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float64]:
-        return cosines_between(self.weights_.T, items, others)
+    def _similarities(self, items: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float32]:
+        return cosines(self.weights_.T, items, others)
 
     def _check_state(self) -> None:
         if self.weights_.shape != (self._width(self.n_items_), self.n_items_):

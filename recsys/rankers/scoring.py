@@ -95,18 +95,13 @@ def best_sums(
     return ids, best
 
 
-def cosines(vectors: NDArray[np.float32], ids: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Return the cosines of some of the vectors with all, (ids, vectors); 0 with an empty one."""
-    return np.asarray(_units(vectors[ids]) @ _units(vectors).T, dtype=np.float32)
-
-
-def cosines_between(
-    vectors: NDArray[np.float32], ids: NDArray[np.int64], others: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Return the cosines of some of the vectors with others, (ids, others); 0 with an empty one."""
-    rows = (vectors[some].astype(np.float64) for some in (ids, others))
-    left, right = map(_units, rows)
-    return np.asarray(left @ right.T)
+def cosines(
+    vectors: NDArray[np.float32],
+    ids: NDArray[np.int64],
+    others: NDArray[np.int64] | slice = slice(None),
+) -> NDArray[np.float32]:
+    """Return the cosines of some of the vectors with others; 0 with an empty one."""
+    return np.asarray(_units(vectors[ids]) @ _units(vectors[others]).T, dtype=np.float32)
 
 
 def _units(vectors: NDArray[Any]) -> NDArray[Any]:

@@ -150,10 +150,7 @@ def find_weights(held: HeldOut, rounds: int) -> tuple[dict[str, float], dict[str
 
 def _first(block: NDArray[np.float32], train: sp.csr_matrix) -> NDArray[np.int32]:
     """Return the first items of each user's list, padded with −1."""
-    ids = np.full((len(block), FIRST), -1, dtype=np.int32)
-    best = np.empty(ids.shape, dtype=np.float32)
-    top_n(block, train, True, np.ones(block.shape[1], dtype=np.uint8), ids, best)
-    return ids
+    return top_n(block, train, FIRST, True, np.ones(block.shape[1], dtype=np.uint8))[0]
 
 
 # ---- kernels

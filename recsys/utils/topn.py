@@ -53,28 +53,25 @@ def all_but(size: int, only: ArrayLike | None) -> NDArray[np.int64] | None:
 def top_n(
     scores: NDArray[np.floating],
     rows: sp.csr_matrix,
+    N: int,
     skip_liked: bool,
     mask: NDArray[np.uint8],
-    ids: NDArray[np.int32],
-    best: NDArray[np.float32],
     liked_last: bool = False,
-) -> None:
-    """Fill ids and best (both (rows, N), given as −1 and `LOWEST`) with each row's best candidates.
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Return ids and scores of each row's N best candidates, padded with −1 and `LOWEST`.
 
-    Equal scores go by index; the order is that of the scores' own precision. Liked ones are left out if
-    `skip_liked`; with `liked_last` they fill what room is left, by index, and keep the score
-    `LOWEST`. One row runs serially, without the lock.
+    Equal scores go by index; the order is that of the scores' own precision. Liked items are left out if
+    `skip_liked`; with `liked_last` they fill what room is left, by index, and have the score `LOWEST`.
+    One row runs serially, without the lock.
     """
-    if scores.dtype != best.dtype:
-        wide = best.astype(scores.dtype)
-        top_n(scores, rows, skip_liked, mask, ids, wide, liked_last)
-        best[:] = wide
-        return
+    ids = np.full((len(scores), N), -1, dtype=np.int32)
+    best = np.full((len(scores), N), LOWEST, dtype=scores.dtype)
     arrays = (scores, rows.indptr, rows.indices, skip_liked, liked_last, mask, ids, best)
     if _top_rows.small(scores.size):
         _top_rows_in_numpy(*arrays)
-        return
-    over_rows(len(scores), _top_rows, *arrays)
+    else:
+        over_rows(len(scores), _top_rows, *arrays)
+    return ids, best.astype(np.float32, copy=False)
 
 
 # ---- kernels

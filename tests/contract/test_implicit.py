@@ -30,7 +30,7 @@ from recsys import (
 )
 from recsys.datasets import load_dataset
 from recsys.evaluation.metrics import parse_metric, ranking_values
-from recsys.rankers.base import LOWEST
+from recsys.utils.topn import LOWEST
 from tests.lists import assert_close, assert_same_lists
 
 pytestmark = pytest.mark.thorough

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from recsys import InputError, NotFittedError, list_rankers, load_ranker, make_ranker
 from recsys.kernels import LinearKernel, list_kernels
 from recsys.kernels.base import KERNELS as kernels
-from recsys.rankers.base import LOWEST
+from recsys.utils.topn import LOWEST
 from tests.lists import assert_close, assert_same_lists
 
 FAST = {

@@ -88,7 +88,7 @@ def test_without_order_nothing_changes(model, tmp_path):
     assert_close(load_ranker(tmp_path / "model").scores(users, R), one)
     many = timed.recommend(users, R, N=5)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("recsys.rankers.base.BLOCK_BYTES", 4 * 12 * 7)
+        patched.setattr("recsys.rankers.answers.BLOCK_BYTES", 4 * 12 * 7)
         blocks = timed.recommend(users, R, N=5)
     assert_same_lists(many, blocks)
 
