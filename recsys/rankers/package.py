@@ -7,16 +7,17 @@ ids, so their files hold both.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from recsys.data import Interactions
 from recsys.data.columns import Columns
@@ -37,39 +38,23 @@ EXCLUDED = ("users", "items", "time", "weight")
 
 @dataclass(frozen=True)
 class Profile:
-    """A profile: a user of the fit, or the history of a new user.
+    """The liked items of a user of the fit, or of a new user.
 
-    Examples
-    --------
-    >>> profile = Profile.at_times([4, 1], [1.0, 2.0], 6)
-    >>> profile.userid, profile.items.tolist(), profile.fold_in
-    (0, [1, 4], True)
-    >>> profile.times.toarray()
-    array([[0., 2., 0., 0., 1., 0.]])
+    Attributes
+    ----------
+    row : (1, items) float32 CSR
+    times : (1, items) float64 CSR or None
+        With the pattern of `row`; 0 is unknown, and the oldest.
+    user : int or None
+        The row at fit; None for a new user.
+    unknown : tuple of str
+        Ids of liked items that the catalog does not have.
     """
 
-    user: int | None  # the row at fit; None for a new user
-    row: sp.csr_matrix  # the liked items, (1, items)
-    unknown: tuple[str, ...] = ()  # ids of items that the catalog does not have
-    when: NDArray[np.float64] | None = None  # times, aligned with row.indices; 0 is unknown, and oldest
-
-    @classmethod
-    def at_times(
-        cls,
-        items: Sequence[int],
-        times: ArrayLike,
-        n_items: int,
-        unknown: tuple[str, ...] = (),
-        weights: ArrayLike | None = None,
-    ) -> Self:
-        """Return the profile of a new user who liked these items at these times, so much of each."""
-        row = row_of(items, n_items)
-        if row.nnz < len(items):
-            raise InputError("an item is in the history twice: list each item once")
-        ascending = np.argsort(np.asarray(items, dtype=np.int64))
-        if weights is not None:
-            row.data[:] = np.asarray(weights)[ascending]
-        return cls(None, row, unknown, np.asarray(times, dtype=np.float64)[ascending])
+    row: sp.csr_matrix
+    times: sp.csr_matrix | None
+    user: int | None = None
+    unknown: tuple[str, ...] = ()
 
     @property
     def userid(self) -> int:
@@ -78,13 +63,8 @@ class Profile:
 
     @property
     def fold_in(self) -> bool:
-        """Whether the ranker must fold the row in, because it differs from the row of the fit."""
+        """Whether the ranker was not fitted on the row."""
         return self.user is None
-
-    @cached_property
-    def times(self) -> sp.csr_matrix | None:
-        """Times of the interactions, (1, items) float64 of the row's pattern; None if none are known."""
-        return None if self.when is None else entries_of(self.row, self.when)
 
     @property
     def new_times(self) -> sp.csr_matrix | None:
@@ -144,22 +124,21 @@ class ModelPackage:
     def save(self, path: str | Path) -> None:
         """Write the model to `path` atomically."""
         tables: dict[str, Any] = {
-            "user_ids": _plain_ids(self.user_ids),
-            "item_ids": _plain_ids(self.item_ids),
-            "titles": [str(title) for title in self.titles],
+            "user_ids": self.user_ids.tolist(),
+            "item_ids": self.item_ids.tolist(),
+            "titles": self.titles.tolist(),
             "columns": None if self.columns is None else asdict(self.columns),
             "start": self.start,
         }
         for key in FEATURES:
             table = getattr(self, key)
-            tables[key] = None if table is None else {str(n): _cells(table[n]) for n in table.columns}
+            tables[key] = None if table is None else _cells(table)
         arrays: dict[str, Any] = {}
         if self.excluded is not None:
-            tables["excluded"] = [_plain_ids(self.excluded.user_ids), _plain_ids(self.excluded.item_ids)]
-            for key in EXCLUDED:
-                if getattr(self.excluded, key) is not None:
-                    arrays[f"excluded.{key}"] = getattr(self.excluded, key)
-        content = json.dumps(tables, allow_nan=False).encode()
+            tables["excluded"] = [self.excluded.user_ids.tolist(), self.excluded.item_ids.tolist()]
+            pairs = {f"excluded.{key}": getattr(self.excluded, key) for key in EXCLUDED}
+            arrays |= {name: array for name, array in pairs.items() if array is not None}
+        content = json.dumps(tables, allow_nan=False, default=_plain).encode()
         arrays["package.json"] = np.frombuffer(content, dtype=np.uint8)
         for part in ("data", "indices", "indptr"):
             arrays[f"history.{part}"] = getattr(self.user_items, part)
@@ -249,22 +228,19 @@ class ModelPackage:
         """
         if (user is None) == (history is None):
             raise InputError("pass exactly one of user and history")
-        if history is None:
-            if times is not None or weights is not None:
-                raise InputError("times and weights need a history")
-            return self._known(str(user))
-        return self._new([str(name) for name in history], times, weights, skip_unknown)
-
-    def _known(self, user: str) -> Profile:
-        index = self.user_index.get(user, -1)
-        if index < 0:
-            raise unknown_ids("user", self.user_ids, [user])
+        if history is not None:
+            return self._new([str(name) for name in history], times, weights, skip_unknown)
+        if times is not None or weights is not None:
+            raise InputError("times and weights need a history")
+        index = self.user_index.get(str(user))
+        if index is None:
+            raise unknown_ids("user", self.user_ids, [str(user)])
         matrix = self.user_items
         # Without scipy's indexing, which takes as long as a recommendation.
         own = slice(matrix.indptr[index], matrix.indptr[index + 1])
         row = row_of(matrix.indices[own], matrix.shape[1])
         row.data[:] = matrix.data[own]
-        return Profile(index, row, when=None if self.times is None else self.times.data[own])
+        return Profile(row, None if self.times is None else entries_of(row, self.times.data[own]), index)
 
     def _new(
         self,
@@ -278,37 +254,36 @@ class ModelPackage:
                 f"{self.ranker.name} cannot rank a history, only users of the fit; use a "
                 "ranker with the ability fold-in"
             )
-        if len(set(history)) < len(history):
-            twice = next(name for k, name in enumerate(history) if name in history[:k])
-            raise InputError(f"item {twice[:60]!r} is in the history twice: list each item once")
+        twice = [name for name, count in Counter(history).items() if count > 1]
+        if twice:
+            raise InputError(f"item {twice[0][:60]!r} is in the history twice: list each item once")
         when = np.arange(1.0, len(history) + 1)
         if times is not None:
             if len(times) != len(history):
                 raise InputError(f"{len(times)} times for a history of {len(history)} items")
             pairs = zip(history, times, strict=True)
             when = np.array([moment(f"time of item {name[:60]!r},", given) for name, given in pairs])
-        much = None if weights is None else self._weights(history, weights)
-        known = np.array([name in self.item_index for name in history], dtype=bool)
+        if weights is not None:
+            if not self.ranker.weighted:
+                raise InputError(
+                    f"{self.ranker.name} does not use weights: leave them out, or use a "
+                    "weighted ranker, such as als"
+                )
+            if np.shape(weights) != (len(history),):
+                raise InputError(
+                    f"weights must be a list of {len(history)} numbers, one per item of the history"
+                )
+            for name, weight in zip(history, weights, strict=True):
+                check_real(f"weight of item {name[:60]!r}", weight, LEAST_WEIGHT, MOST_WEIGHT)
         unknown = tuple(name for name in history if name not in self.item_index)
         if unknown and not skip_unknown:
             raise unknown_ids("item", self.item_ids, unknown)
-        items = [self.item_index[name] for name in history if name in self.item_index]
-        much = None if much is None else much[known]
-        return Profile.at_times(items, when[known], self.user_items.shape[1], unknown, much)
-
-    def _weights(self, history: list[str], weights: Sequence[float]) -> NDArray[np.float64]:
-        if not self.ranker.weighted:
-            raise InputError(
-                f"{self.ranker.name} does not use weights: leave them out, or use a "
-                "weighted ranker, such as als"
-            )
-        if np.shape(weights) != (len(history),):
-            raise InputError(
-                f"weights must be a list of {len(history)} numbers, one per item of the history"
-            )
-        for name, weight in zip(history, weights, strict=True):
-            check_real(f"weight of item {name[:60]!r}", weight, LEAST_WEIGHT, MOST_WEIGHT)
-        return np.asarray(weights, dtype=np.float64)
+        places = np.array([self.item_index.get(name, -1) for name in history], dtype=np.int64)
+        order = np.argsort(places, kind="stable")[len(unknown) :]  # by index, without unknown ones
+        row = row_of(places[order], len(self.item_ids))
+        if weights is not None:
+            row.data[:] = np.asarray(weights)[order]
+        return Profile(row, entries_of(row, when[order]), None, unknown)
 
 
 def fit_package(ranker: Ranker, data: Interactions, **options: Any) -> ModelPackage:
@@ -412,10 +387,10 @@ def _indices(
     what: str, known: NDArray[np.object_], index: dict[str, int], ids: Sequence[str | int]
 ) -> NDArray[np.int64]:
     """Return the places of ids; an unknown one is named."""
-    found = np.array([index.get(str(name), -1) for name in ids], dtype=np.int64)
-    if (found < 0).any():
-        raise unknown_ids(what, known, [ids[k] for k in np.flatnonzero(found < 0).tolist()])
-    return found
+    places = np.array([index.get(str(name), -1) for name in ids], dtype=np.int64)
+    if (places < 0).any():
+        raise unknown_ids(what, known, [ids[k] for k in np.flatnonzero(places < 0).tolist()])
+    return places
 
 
 def _texts(names: NDArray[np.object_]) -> NDArray[np.object_]:
@@ -428,21 +403,12 @@ def _objects(values: Sequence[Any]) -> NDArray[np.object_]:
     return out
 
 
-def _plain_ids(ids: NDArray[np.object_]) -> list[str] | list[int]:
-    """Return ids as JSON has them: integers where all are, else text."""
-    whole = len(ids) > 0 and all(isinstance(name, (int, np.integer)) for name in ids)
-    return [int(name) for name in ids] if whole else [str(name) for name in ids]
+def _cells(table: pd.DataFrame) -> dict[str, list[Any]]:
+    """Return the columns of a table for JSON; None where a value is unknown or infinite."""
+    cells = table.replace([np.inf, -np.inf], np.nan).astype(object)
+    return dict(cells.where(cells.notna(), None).rename(columns=str).to_dict("list"))
 
 
-def _cells(column: pd.Series) -> list[Any]:
-    """Return a column of features as JSON has it: numbers, truth values and text; null where unknown."""
-    values = column.astype(object).where(column.notna(), None).tolist()
-    plain = [value.item() if isinstance(value, np.generic) else value for value in values]
-    return [
-        None
-        if isinstance(value, float) and not np.isfinite(value)
-        else value
-        if value is None or isinstance(value, (bool, int, float, str))
-        else str(value)
-        for value in plain
-    ]
+def _plain(value: Any) -> Any:
+    """Return a value that JSON does not have as a number or as text."""
+    return value.item() if isinstance(value, np.generic) else str(value)

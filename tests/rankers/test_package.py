@@ -8,7 +8,6 @@ import pytest
 from recsys import CapabilityError, InputError, make_ranker
 from recsys.data import Interactions
 from recsys.rankers import fit_package, load_package
-from recsys.rankers.package import Profile
 
 USERS = ["ada"] * 4 + ["bob"] * 2 + ["cy"]
 ITEMS = ["d", "a", "c", "b", "b", "a", "d"]
@@ -121,10 +120,3 @@ def test_a_history_is_for_a_ranker_that_folds_in():
     fixed = replace(package_of(), ranker=make_ranker("bpr"))
     with pytest.raises(CapabilityError, match="bpr cannot rank a history"):
         fixed.profile(history=["a"])
-
-
-def test_profiles_of_items():
-    profile = Profile.at_times([3, 0], [1.0, 2.0], 5)
-    assert profile.items.tolist() == [0, 3] and profile.when.tolist() == [2.0, 1.0]
-    with pytest.raises(InputError, match="in the history twice"):
-        Profile.at_times([3, 3], [1.0, 2.0], 5)
