@@ -121,9 +121,6 @@ class Ranker:
         """Return lists of N made without the scores of all items, or None."""
         return None
 
-    def _check_state(self) -> None:
-        """Refuse loaded arrays whose shapes do not fit each other."""
-
     def reads_times(self) -> bool:
         """Return whether scores depend on times of interactions."""
         return "times" in self.uses and getattr(self, "recency", 1.0) > 0

@@ -124,13 +124,6 @@ class StandardizedSum(Ranker):
                 return part._item_similarity(ids)  # type: ignore[attr-defined, no-any-return]
         raise InputError(f"no part of this {self.name} offers similar items")
 
-    def _check_state(self) -> None:
-        names, parts = self.part_names_, self.parts_
-        if not parts or not len(names) == len(parts) == len(self.part_weights_):
-            raise ValueError("part_names_ does not name each part")
-        if any((part.n_users_, part.n_items_) != (self.n_users_, self.n_items_) for part in parts):
-            raise ValueError("a part was fitted on something else")
-
 
 def _read_by(part: Ranker, rows: Rows) -> Rows:
     """Return the rows as a part reads them."""

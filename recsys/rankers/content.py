@@ -104,10 +104,6 @@ class Content(Ranker):
     def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         return np.asarray((self.attributes_[ids] @ self.attributes_.T).toarray(), dtype=np.float32)
 
-    def _check_state(self) -> None:
-        if not self.attributes_.shape[0] == len(self.prior_) == self.n_items_:
-            raise ValueError("attributes_ does not fit the items")
-
 
 def _weighted(features: sp.csr_matrix | None, items: int, idf: float) -> sp.csr_matrix:
     """Return tf-idf rows of unit length; an attribute of every item tells none apart."""

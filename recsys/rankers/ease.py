@@ -60,8 +60,7 @@ class EASE(ItemWeights):
     Examples
     --------
     >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
-    >>> model = EASE(regularization=1.0).fit(likes, show_progress=False)
-    >>> model.recommend(0, [likes[0]], N=1).ids
+    >>> EASE(regularization=1.0).fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
     array([2], dtype=int32)
     """
 

@@ -142,10 +142,6 @@ class ImplicitFactors(Ranker):
     def _user_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         return cosines(self.user_factors_, ids)
 
-    def _check_state(self) -> None:
-        if (len(self.user_factors_), len(self.item_factors_)) != (self.n_users_, self.n_items_):
-            raise ValueError("the factors do not fit users and items")
-
 
 @RANKERS.add("als")
 @dataclass(eq=False)
@@ -176,11 +172,9 @@ class ALS(ImplicitFactors):
 
     Examples
     --------
-    >>> from recsys import load_dataset
-    >>> likes = load_dataset("sample").matrix[:60]
-    >>> model = ALS(factors=2).fit(likes, show_progress=False)
-    >>> model.recommend(0, likes[0], N=3).ids.shape
-    (3,)
+    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
+    >>> ALS().fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
+    array([2], dtype=int32)
     """
 
     factors: int = 64
@@ -226,11 +220,9 @@ class BPR(ImplicitFactors):
 
     Examples
     --------
-    >>> from recsys import load_dataset
-    >>> likes = load_dataset("sample").matrix[:60]
-    >>> model = BPR(factors=2).fit(likes, show_progress=False)
-    >>> model.recommend(0, likes[0], N=3).ids.shape
-    (3,)
+    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
+    >>> BPR(iterations=500).fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
+    array([2], dtype=int32)
     """
 
     factors: int = 64
@@ -278,11 +270,9 @@ class LMF(ImplicitFactors):
 
     Examples
     --------
-    >>> from recsys import load_dataset
-    >>> likes = load_dataset("sample").matrix[:60]
-    >>> model = LMF(factors=2).fit(likes, show_progress=False)
-    >>> model.recommend(0, likes[0], N=3).ids.shape
-    (3,)
+    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
+    >>> LMF().fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
+    array([2], dtype=int32)
     """
 
     factors: int = 30

@@ -119,5 +119,4 @@ def _ranker_of(entry: dict[str, Any], arrays: dict[str, np.ndarray], depth: int 
     vars(ranker).update(state)
     if ranker.popularity_.shape != (ranker.n_items_,) or ranker.n_users_ < 1:
         raise ValueError("popularity_ does not fit the items")
-    ranker._check_state()
     return ranker

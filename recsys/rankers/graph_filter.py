@@ -157,10 +157,6 @@ class GraphFilter(Ranker):
         )
         return self._scores(Rows(alone))
 
-    def _check_state(self) -> None:
-        if not self.directions_.shape[1] == len(self.per_item_) == self.n_items_:
-            raise ValueError("directions_ does not fit the items")
-
 
 def _leading_directions(A: sp.csr_matrix, factors: int, seed: int) -> NDArray[np.float64]:
     """Return the leading right singular vectors of A as rows, without those that are rounding."""

@@ -309,16 +309,6 @@ class PairTermRanker(HistoryRanker):
             out.append(of_items @ vectors[:, begin:end])
         return out
 
-    def _check_state(self) -> None:
-        features = self._width(self.n_items_)
-        widths = [
-            left.shape[1] * len(orders(m, whole))
-            for m, whole, left in zip(self.degrees_, self.whole_, self.lefts_, strict=True)
-        ]
-        fits = all(left.shape[0] == features for left in self.lefts_)
-        if not fits or self.item_vectors_.shape != (self.n_items_, max(sum(widths), 1)):
-            raise ValueError("the terms do not fit the features")
-
 
 def orders(degree: int, whole: bool) -> range:
     """Return the orders t of the row side: all where a term is of the concatenation, else 1…m − 1."""

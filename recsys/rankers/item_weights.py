@@ -83,7 +83,3 @@ class ItemWeights(Ranker):
     def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         some = self.weights_[ids]
         return some.toarray() if sp.issparse(some) else some
-
-    def _check_state(self) -> None:
-        if self.weights_.shape != (self.n_items_, self.n_items_):
-            raise ValueError("weights_ does not fit the items")

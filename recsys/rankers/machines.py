@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from recsys.errors import FitError
 from recsys.multilinear import PairTerm
-from recsys.rankers.base import DENSE_ITEMS, Candidate, Rows, Shares
+from recsys.rankers.base import DENSE_ITEMS, Candidate, Rows
 from recsys.rankers.histories import Embedded, HistoryRanker, Pairs, PairTermRanker
 from recsys.rankers.registry import RANKERS
 from recsys.rankers.scoring import cosines, entries_between, weighted_rows
@@ -34,26 +34,20 @@ class PairModelRanker(PairTermRanker, Embedded):
     iterations: int
     search_space: ClassVar[dict[str, Any]] = SEARCHED
 
-    def _options(self) -> dict[str, Any]:
-        """Return the parameters of the link predictor beside those that all have."""
-        return {}
+    _explain = HistoryRanker._shared
 
-    def _terms(self, found: Pairs) -> list[PairTerm]:
+    def _terms(self, pairs: Pairs) -> list[PairTerm]:
+        more = {key: getattr(self, key) for key in ("degree", "penalty", "gamma") if hasattr(self, key)}
         model = self._model(
             n_components=self.factors,
             beta=self.regularization,
             max_iter=self.iterations,
             random_state=self.random_state,
             tol=1e-4,
-            **self._options(),
+            **more,
         )
-        terms: list[PairTerm] = model.fit(*found).terms_
+        terms: list[PairTerm] = model.fit(*pairs).terms_
         return terms
-
-    def _explain(
-        self, rows: Rows, items: Sequence[NDArray[np.int64]], users: NDArray[np.int64] | None = None
-    ) -> list[Shares]:
-        return self._shared(rows, items, users)
 
 
 class MachineRanker(PairModelRanker):
@@ -77,9 +71,6 @@ class MachineRanker(PairModelRanker):
         check_choice("penalty", self.penalty, PENALTIES)
         check_real("gamma", self.gamma, 0.0)
 
-    def _options(self) -> dict[str, Any]:
-        return {"degree": self.degree, "penalty": self.penalty, "gamma": self.gamma}
-
 
 @RANKERS.add("fm")
 @dataclass(eq=False)
@@ -90,11 +81,9 @@ class FM(MachineRanker):
 
     Examples
     --------
-    >>> from recsys import load_dataset
-    >>> likes = load_dataset("sample").matrix[:60]
-    >>> model = FM(iterations=2).fit(likes, show_progress=False)
-    >>> model.recommend(0, likes[0], N=3).ids.shape
-    (3,)
+    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
+    >>> FM(iterations=60).fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
+    array([2], dtype=int32)
     """
 
     factors: int = 16
@@ -123,11 +112,9 @@ class SparseFM(FM):
 
     Examples
     --------
-    >>> from recsys import load_dataset
-    >>> likes = load_dataset("sample").matrix[:60]
-    >>> model = SparseFM(iterations=2).fit(likes, show_progress=False)
-    >>> model.recommend(0, likes[0], N=3).ids.shape
-    (3,)
+    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
+    >>> SparseFM(iterations=60).fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
+    array([2], dtype=int32)
     """
 
     penalty: str = "ti"
@@ -150,11 +137,9 @@ class HOFM(MachineRanker):
 
     Examples
     --------
-    >>> from recsys import load_dataset
-    >>> likes = load_dataset("sample").matrix[:60]
-    >>> model = HOFM(iterations=2).fit(likes, show_progress=False)
-    >>> model.recommend(0, likes[0], N=3).ids.shape
-    (3,)
+    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
+    >>> HOFM().fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
+    array([2], dtype=int32)
     """
 
     factors: int = 12
@@ -179,11 +164,9 @@ class BilinearRanker(PairModelRanker):
 
     Examples
     --------
-    >>> from recsys import load_dataset
-    >>> likes = load_dataset("sample").matrix[:60]
-    >>> model = BilinearRanker(iterations=2).fit(likes, show_progress=False)
-    >>> model.recommend(0, likes[0], N=3).ids.shape
-    (3,)
+    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
+    >>> BilinearRanker().fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
+    array([2], dtype=int32)
     """
 
     factors: int = 16
@@ -215,11 +198,9 @@ class PairNetRanker(PairModelRanker):
 
     Examples
     --------
-    >>> from recsys import load_dataset
-    >>> likes = load_dataset("sample").matrix[:60]
-    >>> model = PairNetRanker(iterations=2).fit(likes, show_progress=False)
-    >>> model.recommend(0, likes[0], N=3).ids.shape
-    (3,)
+    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
+    >>> PairNetRanker().fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
+    array([2], dtype=int32)
     """
 
     factors: int = 12
@@ -232,9 +213,6 @@ class PairNetRanker(PairModelRanker):
     name: ClassVar[str] = "pairnet"
     link: ClassVar[str] = "PairNet"
     search_space: ClassVar[dict[str, Any]] = SEARCHED | {"degree": (2, 3)}
-
-    def _options(self) -> dict[str, Any]:
-        return {"degree": self.degree}
 
 
 @RANKERS.add("all-subsets")
@@ -253,11 +231,9 @@ class AllSubsetsRanker(Embedded):
 
     Examples
     --------
-    >>> from recsys import load_dataset
-    >>> likes = load_dataset("sample").matrix[:60]
-    >>> model = AllSubsetsRanker(iterations=2).fit(likes, show_progress=False)
-    >>> model.recommend(0, likes[0], N=3).ids.shape
-    (3,)
+    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
+    >>> AllSubsetsRanker(iterations=50).fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
+    array([2], dtype=int32)
     """
 
     factors: int = 12
@@ -277,15 +253,15 @@ class AllSubsetsRanker(Embedded):
         check_real("learning_rate", self.learning_rate, 0.0, open_low=True)
 
     def _learn(self, liked: sp.csr_matrix) -> None:
-        found = self._training_pairs(liked)
-        if found is None:  # nothing but popularity can be learned
+        pairs = self._training_pairs(liked)
+        if pairs is None:  # nothing but popularity can be learned
             self.left_ = np.zeros((self._width(liked.shape[1]), 1))
             counts = np.bincount(liked.indices, minlength=liked.shape[1])
             self.item_vectors_ = np.ascontiguousarray(counts[:, None], dtype=np.float32)
             return
         from recsys.fm import AllSubsetsClassifier  # late: it imports scikit-learn
 
-        X = sp.hstack([found.A[found.pairs[:, 0]], found.B[found.pairs[:, 1]]], format="csr")
+        X = sp.hstack([pairs.A[pairs.pairs[:, 0]], pairs.B[pairs.pairs[:, 1]]], format="csr")
         model = AllSubsetsClassifier(
             n_components=self.factors,
             beta=self.regularization,
@@ -296,33 +272,26 @@ class AllSubsetsRanker(Embedded):
             learning_rate=self.learning_rate,
             random_state=self.random_state,
             batch_size=8,
-        ).fit(X, found.labels)
-        P, features = model.P_[0][0], found.A.shape[1]
+        ).fit(X, pairs.labels)
+        P, features = model.P_[0][0], pairs.A.shape[1]
         self.left_ = np.ascontiguousarray(P[:features])
-        self.item_vectors_ = self._item_vectors(P[features:], found.B)
+        self.item_vectors_ = self._item_vectors(P[features:], pairs.B)
 
     def _item_vectors(self, right: NDArray[np.float64], B: sp.csr_matrix) -> NDArray[np.float32]:
-        """Return the item side, evaluated on every item's features, (items, factors)."""
-        sides = [products(B, right[:, s]) for s in range(right.shape[1])]
-        return np.ascontiguousarray(np.array(sides).T, dtype=np.float32)
+        return products(B, right).astype(np.float32)
 
     def _row_vectors(
         self, rows: sp.csr_matrix, users: NDArray[np.int64] | None = None
     ) -> NDArray[np.float64]:
-        A = self._history_features(rows, users)
-        return np.array([products(A, self.left_[:, s]) for s in range(self.left_.shape[1])]).T
-
-    def _check_state(self) -> None:
-        if len(self.left_) != self._width(self.n_items_) or len(self.item_vectors_) != self.n_items_:
-            raise ValueError("left_ does not fit the features")
+        return products(self._history_features(rows, users), self.left_)
 
 
-def products(X: sp.csr_matrix, p: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return Π_j (1 + p_j x_j) of each row."""
-    terms = 1.0 + X.data * p[X.indices]
-    out = np.ones(X.shape[0])
+def products(X: sp.csr_matrix, P: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return Π_j (1 + P_js x_j) of each row and component s."""
+    out = np.ones((X.shape[0], P.shape[1]))
     full = np.flatnonzero(np.diff(X.indptr))
-    out[full] = np.multiply.reduceat(terms, X.indptr[full])
+    for s in range(P.shape[1]):
+        out[full, s] = np.multiply.reduceat(1.0 + X.data * P[X.indices, s], X.indptr[full])
     return out
 
 
@@ -346,11 +315,9 @@ class PairSVMRanker(HistoryRanker):
 
     Examples
     --------
-    >>> from recsys import load_dataset
-    >>> likes = load_dataset("sample").matrix[:60]
-    >>> model = PairSVMRanker(iterations=5).fit(likes, show_progress=False)
-    >>> model.recommend(0, likes[0], N=3).ids.shape
-    (3,)
+    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
+    >>> PairSVMRanker().fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
+    array([2], dtype=int32)
     """
 
     regularization: float = 10.0
@@ -377,16 +344,16 @@ class PairSVMRanker(HistoryRanker):
             f"the weights of {width:,} features of histories for {items:,} items",
             "use bilinear, which has a rank",
         )
-        found = self._training_pairs(liked)
-        if found is None:  # nothing but popularity can be learned
+        pairs = self._training_pairs(liked)
+        if pairs is None:  # nothing but popularity can be learned
             counts = np.bincount(liked.indices, minlength=items).astype(np.float32)
             self.weights_ = np.tile(counts, (width, 1))
             return
         model = PairSVM(C=1.0 / self.regularization, max_iter=self.iterations)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # `iterations` says how long to go on
-            model.fit(*found)
-        self.weights_ = self._item_vectors(model, found.B)
+            model.fit(*pairs)
+        self.weights_ = self._item_vectors(model, pairs.B)
 
     def _item_vectors(self, model: Any, B: sp.csr_matrix) -> NDArray[np.float32]:
         """Return the contribution of each feature of a history to every item, (features, items)."""
@@ -399,10 +366,7 @@ class PairSVMRanker(HistoryRanker):
         A = self._history_features(rows.matrix, users)
         return weighted_rows(A, A.data, self.weights_)
 
-    def _explain(
-        self, rows: Rows, items: Sequence[NDArray[np.int64]], users: NDArray[np.int64] | None = None
-    ) -> list[Shares]:
-        return self._shared(rows, items, users)
+    _explain = HistoryRanker._shared
 
     def _some_scores(
         self, A: sp.csr_matrix, rows: Rows, items: Sequence[NDArray[np.int64]], users: Any
@@ -422,10 +386,6 @@ class PairSVMRanker(HistoryRanker):
     def _similarities(self, items: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float32]:
         return cosines(self.weights_.T, items, others)
 
-    def _check_state(self) -> None:
-        if self.weights_.shape != (self._width(self.n_items_), self.n_items_):
-            raise ValueError("weights_ does not fit the features")
-
 
 @RANKERS.add("random-features")
 @dataclass(eq=False)
@@ -444,11 +404,9 @@ class RandomFeaturesRanker(Embedded):
 
     Examples
     --------
-    >>> from recsys import load_dataset
-    >>> likes = load_dataset("sample").matrix[:60]
-    >>> model = RandomFeaturesRanker(n_components=16).fit(likes, show_progress=False)
-    >>> model.recommend(0, likes[0], N=3).ids.shape
-    (3,)
+    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
+    >>> RandomFeaturesRanker().fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
+    array([2], dtype=int32)
     """
 
     n_components: int = 512
@@ -494,7 +452,3 @@ class RandomFeaturesRanker(Embedded):
         second = np.asarray(A.multiply(A) @ (self.projections_**2))
         z = 0.5 * (first**2 - second) / np.sqrt(first.shape[1])
         return np.hstack([z, first / np.sqrt(first.shape[1]), np.ones((len(z), 1))])
-
-    def _check_state(self) -> None:
-        if len(self.projections_) != self._width(self.n_items_):
-            raise ValueError("projections_ does not fit the features")

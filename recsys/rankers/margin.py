@@ -169,11 +169,6 @@ class KernelRanker(Ranker):
         # Offsets are added in float64, whose digits order what float32 would tie.
         return rows if t is None else rows + t[ids][:, None] + t
 
-    def _check_state(self) -> None:
-        matrix = vars(self).get("rows_", vars(self).get("gram_"))
-        if matrix is None or not matrix.shape[1] == len(self.row_sums_) == self.n_items_:
-            raise ValueError("the Gram matrix does not fit the items")
-
 
 class MarginRanker(KernelRanker):
     """Base of the rankers with a small program per user over the liked items.
@@ -292,8 +287,7 @@ class ECFOMD(MarginRanker):
     Examples
     --------
     >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
-    >>> model = ECFOMD(regularization=1.0).fit(likes, show_progress=False)
-    >>> model.recommend(0, [likes[0]], N=1).ids
+    >>> ECFOMD(regularization=1.0).fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
     array([2], dtype=int32)
     """
 
@@ -342,8 +336,7 @@ class CFKOMD(MarginRanker):
     Examples
     --------
     >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
-    >>> model = CFKOMD(kernel="mc", degree=1).fit(likes, show_progress=False)
-    >>> model.recommend(0, [likes[0]], N=1).ids
+    >>> CFKOMD(kernel="mc", degree=1).fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
     array([2], dtype=int32)
     """
 
@@ -446,8 +439,7 @@ class CFOMD(KernelRanker):
     Examples
     --------
     >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
-    >>> model = CFOMD().fit(likes, show_progress=False)
-    >>> model.recommend(0, [likes[0]], N=1).ids
+    >>> CFOMD().fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
     array([2], dtype=int32)
     """
 

@@ -51,8 +51,7 @@ class MSDw(ItemWeights):
     Examples
     --------
     >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
-    >>> model = MSDw(alpha=0.5).fit(likes, show_progress=False)
-    >>> model.recommend(0, [likes[0]], N=1).ids
+    >>> MSDw(alpha=0.5).fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
     array([2], dtype=int32)
     """
 

@@ -90,8 +90,7 @@ class Cosine(ItemNeighbors):
     Examples
     --------
     >>> plays = [[5, 1, 0, 0], [2, 3, 1, 0], [0, 1, 4, 0], [0, 0, 0, 1]]
-    >>> model = Cosine(top_k=3).fit(plays, show_progress=False)
-    >>> model.recommend(0, [plays[0]], N=1).ids
+    >>> Cosine(top_k=3).fit(plays, show_progress=False).recommend(0, [plays[0]], N=1).ids
     array([2], dtype=int32)
     """
 
@@ -125,8 +124,7 @@ class TFIDF(ItemNeighbors):
     Examples
     --------
     >>> plays = [[5, 1, 0, 0], [2, 3, 0, 0], [0, 1, 4, 0], [0, 0, 0, 1]]
-    >>> model = TFIDF(top_k=3).fit(plays, show_progress=False)
-    >>> model.recommend(0, [plays[0]], N=1).ids
+    >>> TFIDF(top_k=3).fit(plays, show_progress=False).recommend(0, [plays[0]], N=1).ids
     array([2], dtype=int32)
     """
 
@@ -171,8 +169,7 @@ class BM25(ItemNeighbors):
     Examples
     --------
     >>> plays = [[5, 1, 0, 0], [2, 3, 0, 0], [0, 1, 4, 0], [0, 0, 0, 1]]
-    >>> model = BM25(top_k=3).fit(plays, show_progress=False)
-    >>> model.recommend(0, [plays[0]], N=1).ids
+    >>> BM25(top_k=3).fit(plays, show_progress=False).recommend(0, [plays[0]], N=1).ids
     array([2], dtype=int32)
     """
 
@@ -229,8 +226,7 @@ class UserKNN(Ranker):
     Examples
     --------
     >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
-    >>> model = UserKNN(top_k=3).fit(likes, show_progress=False)
-    >>> model.recommend(0, [likes[0]], N=1).ids
+    >>> UserKNN(top_k=3).fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
     array([2], dtype=int32)
     """
 

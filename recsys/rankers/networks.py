@@ -135,11 +135,9 @@ class PairDNNRanker(NetworkRanker):
 
     Examples
     --------
-    >>> from recsys import load_dataset
-    >>> likes = load_dataset("sample").matrix[:60]
-    >>> model = PairDNNRanker(iterations=2, hidden=8).fit(likes, show_progress=False)
-    >>> model.recommend(0, likes[0], N=3).ids.shape
-    (3,)
+    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
+    >>> PairDNNRanker().fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
+    array([2], dtype=int32)
     """
 
     name: ClassVar[str] = "pair-dnn"
@@ -162,11 +160,9 @@ class HONFMRanker(NetworkRanker):
 
     Examples
     --------
-    >>> from recsys import load_dataset
-    >>> likes = load_dataset("sample").matrix[:60]
-    >>> model = HONFMRanker(iterations=2, hidden=8).fit(likes, show_progress=False)
-    >>> model.recommend(0, likes[0], N=3).ids.shape
-    (3,)
+    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
+    >>> HONFMRanker().fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
+    array([2], dtype=int32)
     """
 
     name: ClassVar[str] = "honfm"

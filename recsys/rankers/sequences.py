@@ -206,11 +206,6 @@ class SLIST(ItemWeights):
         ]
         return np.sum(parts, axis=0)
 
-    def _check_state(self) -> None:
-        blocks = len(self._inference_laws()) if self.ordered_ and not sp.issparse(self.weights_) else 1
-        if self.weights_.shape != (blocks * self.n_items_, self.n_items_):
-            raise ValueError("weights_ does not fit the items")
-
 
 def _solved(
     gram: NDArray[np.float64], cross: NDArray[np.float64], blocks: int, ridge: float

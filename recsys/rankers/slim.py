@@ -46,8 +46,7 @@ class SLIM(ItemWeights):
     Examples
     --------
     >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
-    >>> model = SLIM(l1=0.1, l2=1.0).fit(likes, show_progress=False)
-    >>> model.recommend(0, [likes[0]], N=1).ids
+    >>> SLIM(l1=0.1, l2=1.0).fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
     array([2], dtype=int32)
     """
 
