@@ -6,7 +6,6 @@ import difflib
 import importlib
 import importlib.util
 import pkgutil
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
@@ -65,7 +64,6 @@ class Registry(Generic[T]):
     ) -> None:
         self.kind, self._package, self._homes = kind, package, homes or {}
         self._entries: dict[str, T] = {}
-        self._importing: set[int] = set()  # threads, which their own modules do not make wait
 
     def add(self, *names: str) -> Callable[[T], T]:
         """Register the decorated object under each of `names`."""
@@ -80,15 +78,9 @@ class Registry(Generic[T]):
 
     def names(self) -> list[str]:
         """Return all names, sorted."""
-        if self._package is not None and threading.get_ident() not in self._importing:
-            self._importing.add(threading.get_ident())
-            try:
-                package = importlib.import_module(self._package)
-                for module in pkgutil.iter_modules(package.__path__):
-                    importlib.import_module(f"{package.__name__}.{module.name}")
-                self._package = None
-            finally:
-                self._importing.discard(threading.get_ident())
+        if self._package is not None:
+            for module in pkgutil.iter_modules(importlib.import_module(self._package).__path__):
+                importlib.import_module(f"{self._package}.{module.name}")
         return sorted(self._entries)
 
     def __iter__(self) -> Iterator[str]:
@@ -96,22 +88,19 @@ class Registry(Generic[T]):
 
     def get(self, name: str) -> T:
         """Return the entry with this name; the error for an unknown name suggests the nearest."""
-        known = isinstance(name, str)
-        package = None if threading.get_ident() in self._importing else self._package
-        if known and name not in self._entries and package and name.replace("-", "").isalnum():
-            module = f"{package}.{self._homes.get(name, name.replace('-', '_'))}"
-            if importlib.util.find_spec(module) is not None:
-                importlib.import_module(module)  # all would cost seconds
-        if not known or (name not in self._entries and name not in self.names()):
-            hint = did_you_mean(str(name), self.names())
-            raise InputError(f"unknown {self.kind} {name!r}: {hint}")
+        if isinstance(name, str) and name not in self._entries and self._package is not None:
+            module = self._homes.get(name, name.replace("-", "_"))
+            if module.isidentifier() and importlib.util.find_spec(f"{self._package}.{module}"):
+                importlib.import_module(f"{self._package}.{module}")  # all would cost seconds
+        if not isinstance(name, str) or (name not in self._entries and name not in self.names()):
+            raise InputError(f"unknown {self.kind} {name!r}: {did_you_mean(str(name), self.names())}")
         return self._entries[name]
 
 
 def check_parameters(kind: str, given: Iterable[str], known: Iterable[str]) -> None:
     """Refuse parameter names that `kind` does not have, suggesting the nearest one."""
-    accepted = list(known)
+    names = list(known)
     for key in given:
-        if key not in accepted:
-            hint = did_you_mean(key, accepted) if accepted else "it takes none"
+        if key not in names:
+            hint = did_you_mean(key, names) if names else "it takes none"
             raise InputError(f"{kind} has no parameter {key!r}: {hint}")

@@ -8,39 +8,8 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import ModelFileError
-from recsys.registry import Registry
+from recsys.rankers.registry import make_ranker
 from recsys.utils import model_file
-
-HOMES = {
-    "neighbors": ("cosine", "tfidf", "bm25", "user-knn"),
-    "factors": ("als", "bpr", "lmf"),
-    "machines": (
-        "fm",
-        "hofm",
-        "sparse-fm",
-        "all-subsets",
-        "bilinear",
-        "pairnet",
-        "pair-svm",
-        "random-features",
-    ),
-    "networks": ("pair-dnn", "honfm"),
-    "sequences": ("slist",),
-    "margin": ("cf-omd", "ecf-omd", "cf-komd"),
-}
-RANKERS: Registry[type[Any]] = Registry(
-    "ranker",
-    package="recsys.rankers",
-    homes={name: module for module, names in HOMES.items() for name in names},
-)
-
-
-def unfitted(name: str, params: dict[str, Any]) -> Any:
-    """Return an unfitted ranker of a name, whose parameters are in range."""
-    kind = RANKERS.get(name)
-    ranker = kind(**kind.arrange(params))
-    ranker._check_parameters()
-    return ranker
 
 
 def write_ranker(path: str | Path, ranker: Any, others: dict[str, Any]) -> None:
@@ -92,31 +61,27 @@ def load_ranker(path: str | Path, *, mmap: bool = False) -> Any:
 def _entry_of(ranker: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return a ranker's entry of the manifest, and its arrays: the attributes whose names end in _."""
     state = {key: value for key, value in vars(ranker).items() if key.endswith("_")}
-    described = state.pop("parts_", None) or []
-    scalars, arrays = model_file.packed(state)
     parts: list[Any] = []
-    for k, part in enumerate(described):
-        entry, own = _entry_of(part)
+    part_arrays: dict[str, np.ndarray] = {}
+    for k, part in enumerate(state.pop("parts_", None) or []):
+        entry, arrays = _entry_of(part)
         parts.append(entry)
-        arrays |= {f"part{k}.{name}": array for name, array in own.items()}
+        part_arrays |= {f"part{k}.{name}": array for name, array in arrays.items()}
+    scalars, arrays = model_file.packed(state)
     entry = {"ranker": ranker.name, "params": ranker._saved_params(), "state": scalars}
-    return entry | ({"parts": parts} if parts else {}), arrays
+    return entry | ({"parts": parts} if parts else {}), arrays | part_arrays
 
 
-def _ranker_of(entry: dict[str, Any], arrays: dict[str, np.ndarray], depth: int = 0) -> Any:
+def _ranker_of(entry: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     """Return the ranker of an entry; its arrays are taken out."""
-    ranker = unfitted(entry["ranker"], entry["params"])
-    parts, described = [], entry.get("parts", [])
-    if described and (depth or not isinstance(described, list)):
-        raise ValueError("its parts have parts")
-    for k, part in enumerate(described):
+    ranker: Any = make_ranker(entry["ranker"], **entry["params"])
+    parts = []
+    for k, part in enumerate(entry.get("parts", [])):
         names = [name for name in arrays if name.startswith(f"part{k}.")]
-        own = {name.partition(".")[2]: arrays.pop(name) for name in names}
-        parts.append(_ranker_of(part, own, depth + 1))
-    state = model_file.unpacked(entry["state"], arrays)
+        parts.append(_ranker_of(part, {name.partition(".")[2]: arrays.pop(name) for name in names}))
+    vars(ranker).update(model_file.unpacked(entry["state"], arrays))
     if parts:
-        state["parts_"] = parts
-    vars(ranker).update(state)
+        ranker.parts_ = parts
     if ranker.popularity_.shape != (ranker.n_items_,) or ranker.n_users_ < 1:
         raise ValueError("popularity_ does not fit the items")
     return ranker

@@ -403,10 +403,10 @@ def _objects(values: Sequence[Any]) -> NDArray[np.object_]:
     return out
 
 
-def _cells(table: pd.DataFrame) -> dict[str, list[Any]]:
+def _cells(table: pd.DataFrame) -> dict[Any, list[Any]]:
     """Return the columns of a table for JSON; None where a value is unknown or infinite."""
     cells = table.replace([np.inf, -np.inf], np.nan).astype(object)
-    return dict(cells.where(cells.notna(), None).rename(columns=str).to_dict("list"))
+    return cells.where(cells.notna(), None).rename(columns=str).to_dict("list")
 
 
 def _plain(value: Any) -> Any:

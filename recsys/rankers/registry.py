@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recsys.errors import InputError
-from recsys.rankers import files
-from recsys.rankers.base import Ranker
 from recsys.registry import Registry
 from recsys.utils.spec import parse_spec
 
-RANKERS: Registry[type[Ranker]] = files.RANKERS
+if TYPE_CHECKING:
+    from recsys.rankers.base import Ranker
+
+MODULES = {
+    "neighbors": "cosine tfidf bm25 user-knn",
+    "factors": "als bpr lmf",
+    "machines": "fm hofm sparse-fm all-subsets bilinear pairnet pair-svm random-features",
+    "networks": "pair-dnn honfm",
+    "sequences": "slist",
+    "margin": "cf-omd ecf-omd cf-komd",
+}
+RANKERS: Registry[type[Ranker]] = Registry(
+    "ranker",
+    package="recsys.rankers",
+    homes={name: module for module, names in MODULES.items() for name in names.split()},
+)
 
 
 def list_rankers() -> list[str]:
@@ -61,10 +74,12 @@ def make_ranker(name: str, /, **params: Any) -> Ranker:
     >>> make_ranker("ease", regularization=100.0).regularization
     100.0
     """
-    if isinstance(name, str) and ":" in name and (short := name.split(":")[0]) in RANKERS.names():
+    if isinstance(name, str) and (short := name.split(":")[0]) != name and short in RANKERS.names():
         raise InputError(
             f"pass parameters as keywords, make_ranker({short!r}, …), not {name[:60]!r}; "
             "Recommender and evaluate accept such text"
         )
-    ranker: Ranker = files.unfitted(name, params)
+    kind = RANKERS.get(name)
+    ranker = kind(**kind.arrange(params))
+    ranker._check_parameters()
     return ranker
