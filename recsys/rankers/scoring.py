@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import borrowed, jit, over_rows
+from recsys._jit import borrowed, in_threads, jit, over_rows
 from recsys.utils.topn import LOWEST, offer, put_in_order
 
 TILE = 128  # columns of a pass: 128 float32 × thousands of rows stay in the second-level cache
@@ -43,7 +43,7 @@ def weighted_rows(
     tile = TILE if users > FEW else WIDE
     arrays = (rows.indptr, rows.indices.view(np.uint32), weights, matrix, offset, scale, tile, out)
     if users:
-        over_rows(-(-m // tile), _add_tiles, *arrays)
+        in_threads(1 if users == 1 else None, _add_tiles, *arrays)
     return out
 
 

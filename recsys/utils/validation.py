@@ -1,6 +1,6 @@
 """Checks at the boundary: numbers, index arrays and user × item matrices.
 
-What passes here is clean: kernels below assume it.
+What passes here is clean: compiled code trusts it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from recsys._jit import jit
 from recsys.errors import InputError, OutOfRangeError, first_line
 
 MOST = np.iinfo(np.int32).max  # item indices are int32
@@ -96,7 +95,7 @@ def clean_matrix(
     argument is never changed. NaN, infinity, broken index arrays and other sizes than asked for are
     refused.
     """
-    matrix = _as_csr(name, user_items)
+    matrix = _csr(name, user_items)
     rows, cols = matrix.shape
     if n_items is not None and cols != n_items:
         hint = " (it looks transposed)" if rows == n_items else ""
@@ -109,28 +108,14 @@ def clean_matrix(
             f"{name} has {rows} rows for {n_rows} users asked for; pass one row per user, "
             f"as {name}[userids]"
         )
-    if not isinstance(matrix.data, np.ndarray) or matrix.data.ndim != 1:
-        raise InputError(f"{name} has broken index arrays: its values must be a vector")
-    indptr, indices, state = _index_arrays(name, matrix, rows, cols)
-    data = matrix.data[: indptr[-1]]
-    if data.dtype != np.float32:
-        if not np.isfinite(data).all():
-            raise InputError(f"{name} contains NaN or infinity; entries must be finite numbers")
-        # A tiny positive double must stay liked when it is narrowed.
-        tiny, top = np.finfo(np.float32).tiny, np.finfo(np.float32).max
-        data = np.where(data > 0, np.clip(data, tiny, top), 0).astype(np.float32)
-    elif not np.isfinite(data).all():
-        raise InputError(f"{name} contains NaN or infinity; entries must be finite numbers")
-    positive = (data > 0).all()
-    indices = indices[: indptr[-1]].astype(np.int32, copy=False)
-    indptr = indptr.astype(np.int64 if len(data) > 2**31 - 1 else np.int32, copy=False)
-    if state == _CANONICAL and positive:
-        return _assemble(data, indices, indptr, (rows, cols))
-    out = _assemble(np.where(data > 0, data, 0), indices.copy(), indptr.copy(), (rows, cols))
-    out.has_sorted_indices = out.has_canonical_format = False
-    out.sum_duplicates()
-    out.eliminate_zeros()
-    return out
+    if not np.isfinite(matrix.data).all():
+        raise InputError(f"{name} contains NaN or infinity; entries must be finite in float32")
+    if not matrix.has_canonical_format or not (matrix.data > 0).all():
+        liked = np.maximum(matrix.data, 0)
+        matrix = sp.csr_matrix((liked, matrix.indices, matrix.indptr), matrix.shape, copy=True)
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+    return matrix
 
 
 def take_columns(matrix: Any, ids: ArrayLike) -> sp.csc_matrix:
@@ -142,63 +127,58 @@ def take_columns(matrix: Any, ids: ArrayLike) -> sp.csc_matrix:
     if not sp.issparse(matrix) or matrix.format != "csc":
         matrix = clean_matrix(matrix, name=name).tocsc()
     ids = check_ids("ids", ids, matrix.shape[1])
-    first, end = (np.asarray(matrix.indptr)[ids + k].astype(np.int64) for k in (0, 1))
-    if ((first < 0) | (end < first) | (end > min(len(matrix.indices), len(matrix.data)))).any():
-        raise InputError(f"{name} has broken index arrays: indptr leaves the indices")
-    where = np.concatenate([np.arange(a, b) for a, b in zip(first, end, strict=True)] or [ids])
-    liked = matrix.data[where] > 0
-    rows, columns = matrix.indices[where][liked], np.repeat(np.arange(len(ids)), end - first)[liked]
-    if len(rows) and not 0 <= rows.min() <= rows.max() < matrix.shape[0]:
-        raise InputError(f"{name} has broken index arrays: an index is out of range")
-    out = sp.csc_matrix((np.ones(len(rows)), (rows, columns)), (matrix.shape[0], len(ids)))
-    out.data[:] = 1.0  # an entry that is there twice is one interaction
-    return out
+    spans = list(map(slice, matrix.indptr[ids], matrix.indptr[ids + 1]))
+    indptr = np.append(0, np.cumsum(matrix.indptr[ids + 1] - matrix.indptr[ids]))
+    rows, values = (
+        np.concatenate([array[span] for span in spans]) if spans else array[:0]
+        for array in (matrix.indices, matrix.data)
+    )
+    try:
+        out = sp.csc_matrix((values > 0, rows, indptr), (matrix.shape[0], len(ids)))
+        out.check_format(full_check=True)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} has broken index arrays: {first_line(error)}") from None
+    out.sum_duplicates()
+    out.eliminate_zeros()
+    return out.astype(np.float64)
 
 
-def _as_csr(name: str, given: Any) -> sp.csr_matrix:
-    """Return a matrix as CSR; the index arrays of one that was CSR are yet to be checked.
-
-    SciPy's conversions trust index arrays, and its compiled code reads and writes where those point. So
-    those of another format pass SciPy's own check first.
-    """
+def _csr(name: str, given: Any) -> sp.csr_matrix:
+    """Return a matrix as float32 CSR with checked index arrays, which SciPy's compiled code trusts."""
     if isinstance(given, (str, bytes)) or given is None:
         raise InputError(f"{name} must be a sparse user × item matrix, not {_short(given)}")
     if not sp.issparse(given):
-        return sp.csr_matrix(_dense(name, given))
+        given = sp.csr_matrix(_dense(name, given))
     if len(given.shape) != 2:
         raise InputError(f"{name} must be a two-dimensional matrix, not {len(given.shape)}-dimensional")
     if given.shape[1] > MOST:
         raise InputError(f"{name} has {given.shape[1]:,} columns; at most {MOST:,} items can be indexed")
     if given.dtype.kind not in "biuf":
         raise InputError(f"{name} has {given.dtype} values; real numbers are needed")
-    if given.format == "csr":
-        return given
-    for what in ("indptr", "indices", "row", "col", "offsets"):
-        if np.asarray(getattr(given, what, 0)).dtype.kind not in "iu":
-            raise InputError(f"{name} has broken index arrays: {what} must be integers")
     try:
-        if given.format in ("csc", "bsr"):
-            arrays = (given.data.astype(np.float64), given.indices, given.indptr)
-            given = type(given)(arrays, shape=given.shape)
-            sizes = given.shape[::-1]
-            if given.format == "bsr":
-                sizes = tuple(n // block for n, block in zip(given.shape, given.blocksize, strict=True))
-            _index_arrays(name, given, *sizes)
-        elif given.format == "lil":
-            owners = np.repeat(np.arange(given.shape[0]), [len(row) for row in given.rows])
-            data = np.array([value for row in given.data for value in row], np.float64)
-            columns = np.array([column for row in given.rows for column in row], np.int64)
-            given = sp.coo_matrix((data, (owners, columns)), given.shape)
-        elif given.format == "dia":
-            if (np.abs(np.asarray(given.offsets, np.float64)) >= max(given.shape)).any():
-                raise ValueError("an offset is out of range")
-            given = sp.dia_matrix((given.data, given.offsets), given.shape)
-        elif given.format == "coo":
-            data = given.data.astype(np.float64)
-            given = sp.coo_matrix((data, (given.row, given.col)), given.shape)
-        return sp.csr_matrix(given, dtype=np.float64)
-    except (ValueError, TypeError, IndexError, OverflowError) as error:
+        for array in ("indptr", "indices", "row", "col", "offsets"):
+            if np.asarray(getattr(given, array, 0)).dtype.kind not in "iu":
+                raise ValueError(f"{array} must be integers")
+        with np.errstate(over="ignore"):
+            if given.format == "csr":
+                return _compressed(sp.csr_matrix, given)
+            if given.format in ("csc", "bsr"):
+                given = _compressed(type(given), given)
+            elif given.format == "coo":
+                given = sp.coo_matrix((given.data, given.coords), given.shape, dtype=np.float32)
+            return _compressed(sp.csr_matrix, given.tocsr())
+    except (AttributeError, TypeError, ValueError, IndexError, OverflowError) as error:
         raise InputError(f"{name} has broken index arrays: {first_line(error)}") from None
+
+
+def _compressed(kind: type[Any], given: Any) -> Any:
+    """Return a float32 matrix with the arrays of a CSR, CSC or BSR matrix, checked."""
+    arrays = (given.data, given.indices, given.indptr)
+    matrix = kind(arrays, given.shape, dtype=np.float32)
+    if (np.diff(matrix.indptr) < 0).any():  # SciPy does not look where the last one is 0
+        raise ValueError("indptr falls")
+    matrix.check_format(full_check=True)
+    return matrix
 
 
 def _dense(name: str, given: Any) -> NDArray[np.float64]:
@@ -214,80 +194,6 @@ def _dense(name: str, given: Any) -> NDArray[np.float64]:
     return dense.astype(np.float64)
 
 
-def _index_arrays(name: str, matrix: Any, rows: int, cols: int) -> tuple[Any, Any, int]:
-    """Return indptr and indices of compressed rows, checked, and whether they are in order.
-
-    A row is recommended for in microseconds, SciPy's check takes a hundred, and passes arrays whose
-    last indptr is 0.
-    """
-    indptr, indices = matrix.indptr, matrix.indices
-    for array in (indptr, indices):
-        if not isinstance(array, np.ndarray) or array.ndim != 1:
-            raise InputError(f"{name} has broken index arrays: they must be vectors")
-    if indptr.dtype.kind not in "iu" or indices.dtype.kind not in "iu":
-        raise InputError(f"{name} has broken index arrays: indices must be integers")
-    if indptr.dtype not in _WIDTHS:
-        indptr = indptr.astype(np.int64)
-    if indices.dtype not in _WIDTHS:
-        indices = indices.astype(np.int64)
-    check = _order_of if _check_csr.small(len(indices)) else _check_csr
-    state = check(indptr, indices, len(matrix.data), rows, cols)
-    if state == _BROKEN:
-        raise InputError(f"{name} has broken index arrays: an index out of range or a falling indptr")
-    return indptr, indices, state
-
-
-def _assemble(data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> sp.csr_matrix:
-    """Build a CSR matrix from checked arrays, without scipy's own checks (they cost a call 0.1 ms)."""
-    out = sp.csr_matrix(shape, dtype=np.float32)
-    out.data, out.indices, out.indptr = data, indices, indptr
-    out.has_sorted_indices = out.has_canonical_format = True
-    return out
-
-
 def _short(value: Any) -> str:
     text = " ".join(repr(value).split())
     return text if len(text) <= 60 else text[:57] + "…"
-
-
-# ---- kernels
-
-_CANONICAL, _UNSORTED, _BROKEN = 0, 1, 2
-_WIDTHS = (np.dtype(np.int32), np.dtype(np.int64))
-
-
-def _order_of(indptr: Any, indices: Any, size: int, rows: int, cols: int) -> int:
-    """Do as `_check_csr`, in NumPy."""
-    if len(indptr) != rows + 1 or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
-        return _BROKEN
-    entries = indptr[rows]
-    if entries > len(indices) or entries > size:
-        return _BROKEN
-    used = indices[:entries]
-    if entries and (used.min() < 0 or used.max() >= cols):
-        return _BROKEN
-    rising = np.ones(entries, dtype=np.bool_)
-    rising[1:] = used[1:] > used[:-1]
-    rising[indptr[:-1][indptr[:-1] < entries]] = True  # the first of a row
-    return _CANONICAL if rising.all() else _UNSORTED
-
-
-@jit
-def _check_csr(indptr, indices, size, rows, cols):
-    if len(indptr) != rows + 1 or indptr[0] != 0:
-        return 2
-    state = 0
-    for r in range(rows):
-        if indptr[r + 1] < indptr[r]:
-            return 2
-    if indptr[rows] > len(indices) or indptr[rows] > size:
-        return 2
-    for r in range(rows):
-        last = -1
-        for p in range(indptr[r], indptr[r + 1]):
-            if indices[p] < 0 or indices[p] >= cols:
-                return 2
-            if indices[p] <= last:
-                state = 1
-            last = indices[p]
-    return state
