@@ -40,16 +40,13 @@ Array = NDArray[np.float64]
 
 
 class Side(NamedTuple):
-    """The objects of one side, and where their pairs are.
+    """The objects of one side, by rows and by columns.
 
     Rows of objects without a pair are empty: nothing that is fitted depends on them.
     """
 
     rows: sp.csr_matrix
     columns: sp.csc_matrix
-    ptr: NDArray[np.int32]  # (objects + 1,), into the next two
-    entries: NDArray[np.int32]
-    partners: NDArray[np.int32]
 
 
 class Pairs(NamedTuple):
@@ -73,25 +70,19 @@ def make_pairs(
     Pairs in the order of `left` are walked fastest.
     """
     if symmetric:
-        one = _side(A, [(left, right), (right, left)])
+        one = _side(A, np.concatenate([left, right]))
         return Pairs(left, right, (one, one), True)
-    return Pairs(left, right, (_side(A, [(left, right)]), _side(B, [(right, left)])), False)
+    return Pairs(left, right, (_side(A, left), _side(B, right)), False)
 
 
-def _side(X: sp.csr_matrix, ends: list[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> Side:
-    n, objects = len(ends[0][0]), X.shape[0]
-    paired = np.bincount(np.concatenate([here for here, _ in ends]), minlength=objects) > 0
+def _side(X: sp.csr_matrix, ids: NDArray[np.int64]) -> Side:
+    paired = np.bincount(ids, minlength=X.shape[0]) > 0
     if not paired.all():
         X = sp.csr_matrix(sp.diags(paired.astype(np.float64)) @ X)
         X.eliminate_zeros()
     columns = X.tocsc()
     columns.sort_indices()
-    here = np.concatenate([a for a, _ in ends])
-    there = np.concatenate([b for _, b in ends])
-    order = np.argsort(here, kind="stable")
-    ptr = np.concatenate([[0], np.cumsum(np.bincount(here, minlength=objects))])
-    entries = np.tile(np.arange(n), len(ends))[order]
-    return Side(X, columns, *(part.astype(np.int32) for part in (ptr, entries, there[order])))
+    return Side(X, columns)
 
 
 class PairTerm(NamedTuple):

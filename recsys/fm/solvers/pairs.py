@@ -16,18 +16,17 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import jit
+from recsys._jit import SUMS, jit
 from recsys.errors import InputError
 from recsys.fm.penalties import L2, TI, prox_scalar
 from recsys.fm.solvers.base import SOLVERS
 from recsys.fm.solvers.descent import Descent, Shrinkage, visiting_order
 from recsys.multilinear.arrays import Compressed, Target
 from recsys.multilinear.forms import ANOVA
-from recsys.multilinear.losses import weighted_slopes
+from recsys.multilinear.losses import loss_slope, weighted_slopes
 from recsys.multilinear.pairs import (
     Pairs,
     PairTerm,
-    Side,
     add_dots,
     component_tables,
     make_pairs,
@@ -171,8 +170,7 @@ def _block_epoch(
         last = weights * mixing[-1, 0]
         face = tables[1 - at] @ mixing[1:-1].T * weights[:, None]
         psi = np.column_stack([face.reshape(len(face), -1), np.ones(len(face))])
-        # a symmetric pair moves at both ends: (x + y)² ≤ 2x² + 2y² keeps the bound
-        quadratics = _quadratics(side, psi, target, ways * target.curvature)
+        quadratics = _Quadratics(pairs, at, psi, target)
         before = _numbers(table, last)
         betas = np.full(len(P), shrinkage.beta)
         if weighted:
@@ -222,51 +220,34 @@ def _totals(penalty: int, sizes: Vector, degree: int) -> Vector:
 
 
 class _Quadratics:
-    """The objects' quadratics in the mean loss: gradients, (numbers, objects), and curvatures."""
+    """The objects' quadratics in the mean loss: sums of slope·ψ and of the bound's curvature·ψψᵀ."""
 
-    def __init__(self, gradients: Vector, curvatures: NDArray[np.float32], scale: Vector) -> None:
-        self.gradients, self.curvatures, self.scale = gradients, curvatures, scale
+    def __init__(self, pairs: Pairs, at: int, psi: Vector, target: Target) -> None:
+        numbers = psi.shape[1]
+        a, b = np.tril_indices(numbers)
+        self.place = np.empty((numbers, numbers), dtype=np.int64)
+        self.place[a, b] = self.place[b, a] = np.arange(len(a))
+        products = np.hstack([psi[:, a] * psi[:, b], psi])
+        sums = np.zeros((pairs.sides[at].rows.shape[0], products.shape[1]))
+        ends = [(pairs.left, pairs.right), (pairs.right, pairs.left)]
+        for here, there in ends if pairs.symmetric else [ends[at]]:
+            _sum_products(here, there, *target, products, len(a), sums)
+        sums /= len(target.y)
+        # a symmetric pair moves at both ends: (x + y)² ≤ 2x² + 2y² keeps the bound
+        self.curvatures = sums[:, : len(a)] * (2.0 if pairs.symmetric else 1.0)
+        self.gradients = sums[:, len(a) :]
 
     def state(self, own: NDArray[np.int64], scale: Vector, table: Vector) -> Vector:
         """Return m gradients, m·m curvatures and A^1…A^m of one component, (objects, 2m + m²)."""
-        m = len(own)
-        out = np.empty((len(table), 2 * m + m * m))
-        out[:, :m] = self.gradients[own].T * scale
-        of_both = self.scale[own] * scale
-        for t in range(m):
-            curvatures = self.curvatures[own[t]][own]
-            out[:, m + t * m : 2 * m + t * m] = curvatures.T * (of_both[t] * of_both)
-        out[:, m + m * m :] = table
-        return out
+        curvatures = self.curvatures[:, self.place[own[:, None], own].ravel()]
+        outer = np.outer(scale, scale).ravel()
+        return np.hstack([self.gradients[:, own] * scale, curvatures * outer, table])
 
     def move(self, own: NDArray[np.int64], scale: Vector, change: Vector) -> None:
         """Bring the change of a component's A^1…A^m into all gradients."""
-        for t, number in enumerate(own):
-            if change[:, t].any():
-                step = self.scale[number] * scale[t] * change[:, t]
-                self.gradients += self.scale[:, None] * (self.curvatures[number] * step)
-
-
-def _quadratics(side: Side, psi: Vector, target: Target, curvature: float) -> _Quadratics:
-    """Sum Σ slope·ψ and the bound's Σ weight·ψψᵀ over the pairs of each object.
-
-    The curvatures are stored in float32: they bound a step, and its gradient is summed in float64.
-    """
-    n = len(target.y)
-    shape = len(side.ptr) - 1, len(psi)
-
-    def summed(values: NDArray, of_partners: NDArray) -> NDArray:
-        return sp.csr_matrix((values[side.entries], side.partners, side.ptr), shape=shape) @ of_partners
-
-    scale = np.abs(psi).max(axis=0, initial=0.0)
-    scale[scale == 0.0] = 1.0
-    unit = (psi / scale).astype(np.float32)
-    a, b = np.tril_indices(psi.shape[1])
-    triangle = summed(target.row_weights.astype(np.float32), unit[:, a] * unit[:, b])
-    place = np.empty((psi.shape[1], psi.shape[1]), dtype=np.int64)
-    place[a, b] = place[b, a] = np.arange(len(a))
-    gradients = np.ascontiguousarray(summed(weighted_slopes(target) / n, psi).T)
-    return _Quadratics(gradients, triangle.T[place], scale * np.sqrt(curvature / n))
+        for number, step in zip(own, (change * scale).T, strict=True):
+            if step.any():
+                self.gradients += step[:, None] * self.curvatures[:, self.place[number]]
 
 
 def _fit_weight(
@@ -291,6 +272,18 @@ def _fit_weight(
 
 
 # ---- kernels
+
+
+@jit(fastmath=SUMS)
+def _sum_products(here, there, y, pred, loss, bound, weights, products, split, sums):
+    """Add bound·products of the first `split` columns, slope·products of the others, to each object."""
+    for i in range(len(here)):
+        total, row = sums[here[i]], products[there[i]]
+        slope, curvature = weights[i] * loss_slope(loss, pred[i], y[i]), weights[i] * bound
+        for a in range(split):
+            total[a] += curvature * row[a]
+        for a in range(split, len(row)):
+            total[a] += slope * row[a]
 
 
 @jit
