@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.data.columns import ITEM_NAMES, USER_NAMES, usual
+from recsys.data.columns import ITEM_NAMES, USER_NAMES, some
 from recsys.data.encoding import Features, encode_column, side_by_side
 from recsys.data.interactions import Interactions
 from recsys.data.reading import read_features
-from recsys.data.tables import Table, read_table
+from recsys.data.tables import read_table
 from recsys.errors import InputError
 from recsys.utils.validation import check_choice
 
 WEIGHTINGS = ("none", "unit", "tf-idf")  # of objects' features
 LABELS = ("title", "name", "label")  # columns that name an object, in lower case
-MOST_SHOWN = 3  # columns named in a note
+OBJECT_IDS = (*ITEM_NAMES, *USER_NAMES, "id")
 
 
 class Objects(NamedTuple):
@@ -39,21 +38,16 @@ class Objects(NamedTuple):
 
     @staticmethod
     def of(
-        noun: str, ids: Sequence[str], features: Sequence[str], labels: Sequence[str] | None = None
+        noun: str, ids: Sequence[str], features: Sequence[str], labels: Iterable[str] | None = None
     ) -> Objects:
         """Return objects whose labels are their ids by default; duplicate labels get the id appended."""
-        names = np.array(ids, dtype=object)
-        shown = names
-        if labels is not None:
-            often = Counter(labels)
-            shown = np.array(
-                [
-                    label if often[label] == 1 and label else f"{label} [{one}]".strip()
-                    for label, one in zip(labels, ids, strict=True)
-                ],
-                dtype=object,
-            )
-        return Objects(noun, names, shown, tuple(features))
+        names = list(ids if labels is None else labels)
+        often = Counter(names)
+        shown = [
+            name if often[name] == 1 and name else f"{name} [{one}]".strip()
+            for name, one in zip(names, ids, strict=True)
+        ]
+        return Objects(noun, np.array(ids, object), np.array(shown, object), tuple(features))
 
 
 class Graph(NamedTuple):
@@ -80,22 +74,18 @@ class Graph(NamedTuple):
         """
         how = self.weighting if how is None else how
         check_choice("weighting", how, WEIGHTINGS)
-        return self._replace(
-            A=_weighted(self.A, how), B=None if self.B is None else _weighted(self.B, how)
-        )
+        if how == "none":
+            return self
+        from sklearn.feature_extraction.text import TfidfTransformer  # late: it takes half a second
+        from sklearn.preprocessing import normalize
+
+        scale = TfidfTransformer().fit_transform if how == "tf-idf" else normalize
+        A, B = (None if X is None else sp.csr_matrix(scale(X)) for X in (self.A, self.B))
+        return self._replace(A=A, B=B)
 
 
-def _weighted(X: sp.csr_matrix, how: str) -> sp.csr_matrix:
-    if how == "none":
-        return X
-    from sklearn.feature_extraction.text import TfidfTransformer  # late: it takes half a second
-    from sklearn.preprocessing import normalize
-
-    return sp.csr_matrix(TfidfTransformer().fit_transform(X) if how == "tf-idf" else normalize(X))
-
-
-class Described(NamedTuple):
-    """Objects with their features, and which columns say nothing of others."""
+class _End(NamedTuple):
+    """Objects with their features, and which columns of their table are left out."""
 
     X: sp.csr_matrix
     objects: Objects
@@ -104,62 +94,53 @@ class Described(NamedTuple):
 
 
 def read_graph(
-    pairs: str | Path | Table,
-    left: str | Path | Table | None = None,
-    right: str | Path | Table | None = None,
+    pairs: Any,
+    left: Any = None,
+    right: Any = None,
     *,
-    left_id: str | None = None,
-    right_id: str | None = None,
     left_col: str | None = None,
     right_col: str | None = None,
-    one_kind: bool | None = None,
+    left_id: str | None = None,
+    right_id: str | None = None,
 ) -> Graph:
-    """Read a graph from tables of objects and of pairs.
+    """Read a graph from tables of pairs and of objects.
 
     Parameters
     ----------
-    pairs : path or Table
+    pairs : path or table
         Table with two columns of ids and one row per link. Repeated pairs are one link, and so are both
         directions for objects of one kind; pairs of an object with itself are dropped.
-    left, right : path or Table, optional
+    left, right : path or table, optional
         Objects of the first and second column with their features (see `encode_objects`). Without
-        `right`, both ends are objects of the left table; without both tables, objects have no features.
-    left_id, right_id : str, optional
-        Id columns of these tables; by default a column with a usual name, else the first column.
+        `right`, both columns have objects of one kind. Without a table, ids are the features.
     left_col, right_col : str, optional
-        Columns of the pairs; by default columns with usual names, else those with most of the ids.
-    one_kind : bool, optional
-        Whether both columns have objects of one kind, without tables of objects. By default they do if
-        half the ids of the shorter column are in the other, unless they are called user and item.
+        Columns of the pairs; by default the first two.
+    left_id, right_id : str, optional
+        Id columns of the tables of objects; by default a column with a usual name, else the first.
     """
-    table = _table_of(pairs, "pairs")
+    table = read_table(pairs)
     if len(table.names) < 2:
         raise InputError(f"{table.name}: a table of pairs needs two columns; found: {table.names[0]}")
-    described: list[Described | None] = [
-        None if given is None else _objects_of(_table_of(given, "objects"), column)
-        for given, column in ((left, left_id), (right, right_id))
+    first, second = table.texts(left_col or table.names[0]), table.texts(right_col or table.names[1])
+
+    def end(noun: str, ids: Any, source: Any, id_column: str | None) -> _End:
+        if source is None:
+            return _end(noun, list(dict.fromkeys(ids)), None)
+        about = read_table(source)
+        known = next((name for name in OBJECT_IDS if name in about.names), about.names[0])
+        frame = read_features(about, id_column or known, "object")
+        return _end(noun, frame.index, frame)
+
+    if right is None:
+        here, there = end("object", [*first, *second], left, left_id), None
+    else:
+        here = end("left object", first, left, left_id)
+        there = end("right object", second, right, right_id)
+    ends = [
+        Interactions.lookup(one.objects.noun, one.objects.ids, list(ids))
+        for one, ids in ((here, first), (there or here, second))
     ]
-    named = _pair_columns(table, described, left_col, right_col)
-    first, second = (table.texts(name) for name in named)
-    if left is None and right is None:
-        one = _alike(named, first, second) if one_kind is None else one_kind
-        if one:
-            described[0] = _by_id("object", np.concatenate([first, second]))
-        else:
-            described = [_by_id(_noun(0, named), first), _by_id(_noun(1, named), second)]
-    elif left is None:
-        described[0] = _by_id(_noun(0, named), first)
-    here, there = described[0], described[1]
-    assert here is not None
-    other = here if there is None else there
-    what = ("left object", "right object") if there is not None else ("object", "object")
-    ends = np.column_stack(
-        [
-            Interactions.lookup(what[0], here.objects.ids, list(first)),
-            Interactions.lookup(what[1], other.objects.ids, list(second)),
-        ]
-    )
-    return _graph(ends, here, there)
+    return _graph(np.column_stack(ends), here, there)
 
 
 def graph_of(data: Interactions, ids: bool = False) -> Graph:
@@ -179,12 +160,9 @@ def graph_of(data: Interactions, ids: bool = False) -> Graph:
     >>> found.A.shape, found.links.tolist(), found.right.features
     ((2, 2), [[0, 0], [1, 0], [0, 1]], ('item=tea', 'item=milk'))
     """
-    sides = [
-        _described("user", data.user_ids, data.user_features, ids),
-        _described("item", data.item_ids, data.item_features, ids),
-    ]
-    links = np.column_stack([data.users, data.items]).astype(np.int64)
-    return _graph(links, sides[0], sides[1])
+    users = _end("user", data.user_ids, data.user_features, ids)
+    items = _end("item", data.item_ids, data.item_features, ids)
+    return _graph(np.column_stack([data.users, data.items]), users, items)
 
 
 def encode_objects(table: pd.DataFrame) -> tuple[Features, tuple[str, ...]]:
@@ -203,130 +181,60 @@ def encode_objects(table: pd.DataFrame) -> tuple[Features, tuple[str, ...]]:
     parts: list[Features] = []
     dropped: list[str] = []
     for position, name in enumerate(map(str, table.columns)):
-        column = table.iloc[:, position]
         if name.lower() in LABELS:
             dropped.append(name)
             continue
+        column = table.iloc[:, position]
         numbers = pd.to_numeric(column, errors="coerce")
         filled = numbers.dropna().to_numpy(np.float64)
         numeric = len(filled) == int(column.notna().sum())
         small = bool(np.abs(filled).max(initial=0.0) <= 1)
         kept = numeric and (small or 2 * int((filled == 0).sum()) >= len(filled))
         found = encode_column(name, column, numbers="keep" if kept else "quantiles")
-        often = np.diff(found.X.tocsc().indptr).max(initial=0)
-        if not kept and not numeric and often <= 1:
+        if not numeric and np.bincount(found.X.indices, minlength=1).max() <= 1:
             dropped.append(name)
-            continue
-        parts.append(found)
+        else:
+            parts.append(found)
     return side_by_side(parts, len(table)), tuple(dropped)
 
 
-def _table_of(given: str | Path | Table, what: str) -> Table:
-    return given if isinstance(given, Table) else read_table(given)
-
-
-def _objects_of(table: Table, column: str | None) -> Described:
-    frame = read_features(table, column or _id_column(table), "object")
-    found = _described("object", frame.index.to_numpy(dtype=object), frame, False)
-    if found.by_id and len(table.names) == 1:
-        raise InputError(f"{table.name} has no features besides the ids")
-    return found
-
-
-def _id_column(table: Table) -> str:
-    return usual(table.names, (*ITEM_NAMES, *USER_NAMES, "id")) or table.names[0]
-
-
-def _described(noun: str, ids: NDArray[np.object_], table: pd.DataFrame | None, own: bool) -> Described:
-    texts = [str(one) for one in ids]
-    if table is None:
-        return _by_id(noun, np.array(texts, dtype=object))
+def _end(noun: str, ids: Any, table: pd.DataFrame | None, own: bool = False) -> _End:
+    """Return objects with the features of a table; ids are features, too, if `own` or without others."""
+    texts = list(map(str, ids))
+    table = pd.DataFrame(index=texts) if table is None else table
     found, dropped = encode_objects(table)
-    label = next((c for c in table.columns if str(c).lower() in LABELS), None)
-    labels = None if label is None else [str(cell) for cell in table[label]]
-    if found.X.shape[1] == 0:
-        return _by_id(noun, np.array(texts, dtype=object), labels)._replace(dropped=dropped)
-    X, names = found.X, found.names
-    if own:
+    labels = next((table[c].astype(str) for c in table.columns if str(c).lower() in LABELS), None)
+    X, names, by_id = found.X, found.names, not found.names
+    if own or by_id:
         X = sp.csr_matrix(sp.hstack([X, sp.eye(len(texts))], format="csr"))
         names = (*names, *(f"{noun}={one}" for one in texts))
-    return Described(X, Objects.of(noun, texts, names, labels), dropped, False)
+    return _End(X, Objects.of(noun, texts, names, labels), dropped, by_id)
 
 
-def _noun(side: int, named: tuple[str, str]) -> str:
-    known = (("user", USER_NAMES), ("item", ITEM_NAMES))[side]
-    return known[0] if named[side] in known[1] else ("left object", "right object")[side]
-
-
-def _by_id(noun: str, ids: NDArray[np.object_], labels: Sequence[str] | None = None) -> Described:
-    texts = list(dict.fromkeys(ids))
-    named = Objects.of(noun, texts, [f"{noun}={one}" for one in texts], labels)
-    return Described(sp.csr_matrix(sp.eye(len(texts))), named, (), True)
-
-
-def _graph(ends: NDArray[np.int64], here: Described, there: Described | None) -> Graph:
-    notes = []
-    for one in (here, *((there,) if there is not None else ())):
+def _graph(ends: NDArray[np.integer], here: _End, there: _End | None) -> Graph:
+    other, notes = there or here, []
+    for one in (here,) if there is None else (here, there):
         left_out = [name for name in one.dropped if name.lower() not in LABELS]
         if left_out:
-            shown = ", ".join(left_out[:MOST_SHOWN]) + (", …" if len(left_out) > MOST_SHOWN else "")
-            notes.append(f"Left out, as no value occurs twice: {shown}")
+            notes.append(f"Left out, as no value occurs twice: {some(left_out)}")
+    links = ends.astype(np.int64)
     if there is None:
-        own = ends[:, 0] == ends[:, 1]
+        own = links[:, 0] == links[:, 1]
         if own.any():
             notes.append(f"pairs of an object with itself, left out: {int(own.sum()):,}")
-        ends = np.sort(ends[~own], axis=1)
-    codes = ends[:, 0] * max(here.X.shape[0], 1 if there is None else there.X.shape[0]) + ends[:, 1]
-    _, first = np.unique(codes, return_index=True)
-    links = ends[np.sort(first)]
-    if len(links) < len(ends):
-        notes.append(f"repeated pairs, counted once: {len(ends) - len(links):,}")
+        links = np.sort(links[~own], axis=1)
     if len(links) == 0:
         raise InputError("the graph has no links")
-    other = here if there is None else there
+    rows = len(links)
+    links = pd.DataFrame(links).drop_duplicates().to_numpy()
+    if len(links) < rows:
+        notes.append(f"repeated pairs, counted once: {rows - len(links):,}")
     return Graph(
         here.X,
         None if there is None else there.X,
-        links.astype(np.int64),
+        links,
         here.objects,
         other.objects,
         notes=tuple(notes),
         by_id=here.by_id or other.by_id,
     )
-
-
-def _pair_columns(
-    table: Table, described: list[Described | None], left_col: str | None, right_col: str | None
-) -> tuple[str, str]:
-    """Return the two columns of ids: given ones, usual ones, those that hold most of the ids."""
-    found = [left_col or usual(table.names, USER_NAMES), right_col or usual(table.names, ITEM_NAMES)]
-    known = [None if one is None else set(one.objects.ids) for one in described]
-    if known[1] is None and known[0] is not None:
-        known[1] = known[0]
-    if not (found[0] and found[1]):
-        found = [left_col, right_col]
-    for side in (1, 0) if known[0] is None and known[1] is not None else (0, 1):
-        if found[side] is None:
-            taken = tuple(name for name in found if name is not None)
-            ids = known[side]
-            if ids is None:
-                found[side] = next(name for name in table.names if name not in taken)
-            else:
-                found[side] = _best_column(table, ids, taken)[0]
-    assert found[0] is not None and found[1] is not None
-    return found[0], found[1]
-
-
-def _best_column(table: Table, ids: set[str], taken: tuple[str, ...]) -> tuple[str, float]:
-    """Return the first column that holds the largest share of ids, and that share."""
-    free = [name for name in table.names if name not in taken]
-    shares = [float(np.mean([one in ids for one in table.texts(name)])) for name in free]
-    at = int(np.argmax(shares))
-    return free[at], shares[at]
-
-
-def _alike(named: tuple[str, str], first: NDArray[np.object_], second: NDArray[np.object_]) -> bool:
-    if named[0] in USER_NAMES and named[1] in ITEM_NAMES:
-        return False
-    one, two = set(first), set(second)
-    return 2 * len(one & two) >= min(len(one), len(two))

@@ -320,26 +320,20 @@ def test_pairs_alone_make_a_graph_of_ids(tmp_path):
     assert graph.by_id and graph.B is None and graph.A.toarray().tolist() == np.eye(3).tolist()
     assert graph.left.features == ("object=a", "object=b", "object=c")
     assert graph.links.tolist() == [[0, 1], [1, 2], [0, 2]]
-    (two,) = write(tmp_path, two="who,what\na,x\nb,y\na,y\n")
-    graph = read_graph(two)
-    assert graph.by_id and graph.B.shape == (2, 2) and graph.right.noun == "right object"
-    assert read_graph(two, one_kind=True).A.shape == (4, 4)
-    (three,) = write(tmp_path, three="user_id,item_id,rating\n1,1,5\n2,1,3\n1,2,1\n")
-    assert (read_graph(three).left.noun, read_graph(three).right.noun) == ("user", "item")
-    assert read_graph(three).sizes == (2, 2), "users and items are two kinds, whatever their ids"
 
 
-def test_columns_of_pairs_are_found_by_what_they_hold(tmp_path):
+def test_two_kinds_of_objects(tmp_path):
     pairs, people, films = write(
         tmp_path,
-        pairs="row,when,film,person\n1,2000,f1,p2\n2,2001,f2,p1\n3,2002,f1,p1\n",
+        pairs="person,film,when\np2,f1,2000\np1,f2,2001\np1,f1,2002\n",
         people="id,age\np1,20\np2,30\n",
         films="id,year\nf1,1990\nf2,2000\n",
     )
     graph = read_graph(pairs, people, films)
     assert graph.links.tolist() == [[1, 0], [0, 1], [0, 0]] and graph.sizes == (2, 2)
-    assert read_graph(pairs, None, films, left_col="person").left.ids.tolist() == ["p2", "p1"]
-    assert read_graph(pairs, films, people).links.tolist() == [[0, 1], [1, 0], [0, 0]]
+    assert read_graph(pairs, None, films).left.ids.tolist() == ["p2", "p1"]
+    swapped = read_graph(pairs, films, people, left_col="film", right_col="person")
+    assert swapped.links.tolist() == [[0, 1], [1, 0], [0, 0]]
 
 
 def test_tables_that_make_no_graph(tmp_path):
@@ -349,11 +343,9 @@ def test_tables_that_make_no_graph(tmp_path):
     (self,) = write(tmp_path, self="from,to\nn1,n1\n")
     with pytest.raises(InputError, match="the graph has no links"):
         read_graph(self, nodes)
-    narrow, ids = write(tmp_path, narrow="from\nn1\n", ids="id\nn1\nn2\n")
+    (narrow,) = write(tmp_path, narrow="from\nn1\n")
     with pytest.raises(InputError, match="needs two columns"):
         read_graph(narrow, nodes)
-    with pytest.raises(InputError, match="no features besides the ids"):
-        read_graph(edges, ids)
     (twice,) = write(tmp_path, twice="id,x\nn1,a\nn2,a\nn1,b\n")
     with pytest.raises(InputError, match=r"twice.csv, row 3: object id 'n1' occurs twice"):
         read_graph(edges, twice)
