@@ -23,7 +23,7 @@ warnings.simplefilter("ignore")
 import numpy as np
 import recsys
 from recsys import list_rankers, load_ranker, make_ranker
-from recsys.data import Interactions, read_interactions
+from recsys.data import Interactions
 from recsys.datasets import load_dataset
 from recsys.evaluation import evaluate
 
@@ -51,7 +51,7 @@ import pandas as pd
 frame = pd.DataFrame({"user": data.user_ids[data.users], "item": data.item_ids[data.items]})
 for table in (frame, frame.astype({"user": "category"})):
     table.to_parquet(folder / "pairs.parquet")
-    read = read_interactions(folder / "pairs.parquet")
+    read = Interactions.from_frame(folder / "pairs.parquet")
     assert (read.matrix != R).nnz == 0
 assert (Interactions.from_ids(frame.user, frame.item).matrix != R).nnz == 0
 print("tables ok", flush=True)

@@ -14,7 +14,7 @@ import typer
 from recsys.cli import terminal
 from recsys.cli.options import DataDir
 from recsys.data import PROTOCOLS, Interactions
-from recsys.data.reading import described, read
+from recsys.data.reading import with_tables
 from recsys.datasets import load_dataset
 from recsys.errors import InputError
 from recsys.utils.progress import bar, listening
@@ -110,7 +110,7 @@ class DataOptions:
             data = self._interactions()
         if test is not None:
             data = data.with_test(test, min_rating=self.min_rating)
-        data = described(data, self.items, self.users, self.cold_items, self.item_id, self.user_id)
+        data = with_tables(data, self.items, self.users, self.cold_items, self.item_id, self.user_id)
         if not quiet:
             for note in data.notes:
                 terminal.say(f"note: {data.name}: {note}")
@@ -134,7 +134,7 @@ class DataOptions:
         if self.interactions is not None:
             if self.dataset is not None:
                 raise InputError("pass --dataset or --interactions, not both")
-            return read(self.interactions, min_rating=self.min_rating, **columns)
+            return Interactions.from_frame(self.interactions, min_rating=self.min_rating, **columns)
         if any(value is not None for value in columns.values()):
             raise InputError("options for columns and formats need --interactions FILE")
         data = load_dataset("sample" if self.dataset is None else self.dataset, self.data_dir)

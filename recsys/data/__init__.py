@@ -1,7 +1,7 @@
 """Interactions, readers of tables, and protocols that split interactions."""
 
 from recsys.data.interactions import Interactions
-from recsys.data.reading import read_features, read_interactions
+from recsys.data.reading import read_features
 from recsys.data.splits import PROTOCOLS, Fold, Protocol, find_protocol, split
 
 __all__ = [
@@ -11,6 +11,5 @@ __all__ = [
     "Protocol",
     "find_protocol",
     "read_features",
-    "read_interactions",
     "split",
 ]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from recsys.errors import InputError
 from recsys.registry import did_you_mean
-from recsys.utils.dates import FIRST, LAST, date_text
+from recsys.utils.dates import FIRST, LAST
 
 NONE = "none"  # of ratings or times: that there are none, whatever columns are called
 MOST = 60  # names in a message
@@ -74,17 +74,7 @@ WORDS = {
     ).split(),
 }
 EXACT = {"user": USER, "item": ITEM, "rating": RATING, "time": TIME}
-ROLE_WORDS = frozenset(
-    [
-        *USER,
-        *ITEM,
-        *RATING,
-        *TIME,
-        *WEIGHT,
-        *TITLE,
-        *(word for words in WORDS.values() for word in words),
-    ]
-)
+ROLE_WORDS = frozenset(sum((*EXACT.values(), *WORDS.values(), WEIGHT, TITLE), []))
 SMALL = frozenset(
     "id ids n nr no num number nummer code key the of d de del di du identifiant codigo codice "
     "reference referencia riferimento achat compra ordine kauf".split()
@@ -100,8 +90,7 @@ WHOLE = re.compile(r"[+-]?\d+\.0+")
 COMMA = re.compile(r"[+-]?\d+(,\d+)?")
 GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+")
 LARGEST = float(np.finfo(np.float32).max)
-# Epochs by magnitude.
-UNITS = ((1e17, 1e9, "nanoseconds"), (1e14, 1e6, "microseconds"), (1e11, 1e3, "milliseconds"))
+UNITS = {1.0: "seconds", 1e3: "milliseconds", 1e6: "microseconds", 1e9: "nanoseconds"}  # of epochs
 DAYS_FIRST = ("%d/%m/%Y", "%d/%m/%y", "%d-%m-%Y", "%d-%m-%y")
 MONTHS_FIRST = ("%m/%d/%Y", "%m/%d/%y", "%m-%d-%Y", "%m-%d-%y")
 OTHER_DATES = (
@@ -196,56 +185,50 @@ def some(names: Sequence[object]) -> str:
     return ", ".join(str(name)[:40] for name in names[:MOST]) + more
 
 
-def absent(where: str, name: object, names: Sequence[str], header: bool = True) -> InputError:
+def _unnamed(named: bool) -> str:
+    return "" if named else "; the first row is read as cells: name columns with names=, or header=True"
+
+
+def absent(where: str, name: object, names: Sequence[str], named: bool = True) -> InputError:
     """Return the error for a column that a table does not have; it suggests the nearest name."""
     name = str(name)[:60]
     hint = did_you_mean(name, names)
     near = f" ({hint[:100]})" if hint.startswith("did") else ""
-    own = "" if header else "; the first row is read as cells: name columns with names=, or header=True"
-    return InputError(f"{where}: no column {name!r}{near}; found: {some(names)}{own}")
+    return InputError(f"{where}: no column {name!r}{near}; found: {some(names)}{_unnamed(named)}")
 
 
-def no_role(where: str, role: str, names: Sequence[str], header: bool) -> InputError:
+def no_role(where: str, role: str, names: Sequence[str], named: bool) -> InputError:
     """Return the error for a table without users or items; it lists the columns, likely ones first."""
     words = {*EXACT[role], *WORDS[role]}
-    likely = [name for name in names if not words.isdisjoint(words_of(name))]
-    found = some([*likely, *(name for name in names if name not in likely)])
+    likely = sorted(names, key=lambda name: words.isdisjoint(words_of(name)))
     wide = "; if each column is an item, melt the table first" if len(names) > 20 else ""
-    own = "" if header else "; the first row is read as cells: name columns with names=, or header=True"
-    return InputError(f"{where}: no {role} column; name it with {role}=; found: {found}{wide}{own}")
-
-
-def usual(names: Sequence[str], known: Sequence[str]) -> str | None:
-    """Return the first known name that there is, None without any."""
-    return next((name for name in known if name in names), None)
-
-
-def is_number(text: str) -> bool:
-    """Return whether text is a number, with a point or a comma."""
-    try:
-        float(text.strip().replace(",", "."))
-    except ValueError:
-        return False
-    return True
+    return InputError(
+        f"{where}: no {role} column; name it with {role}=; found: {some(likely)}{wide}{_unnamed(named)}"
+    )
 
 
 # ---- cells
 
 
+class Ids(NamedTuple):
+    """A column of ids."""
+
+    codes: NDArray[np.int32]  # a row each, −1 without an id
+    ids: NDArray[np.object_]  # in the order of their first rows
+    notes: list[str]
+
+
 @dataclass
 class Cells:
-    """A column of ids or numbers, a row each."""
+    """A column of numbers or points in time, a row each."""
 
-    codes: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))  # −1: no id
-    ids: NDArray[np.object_] = field(default_factory=lambda: np.zeros(0, object))  # by first appearance
-    values: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
-    missing: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
-    unreadable: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
+    values: NDArray[np.float64]
+    missing: NDArray[np.bool_]
+    unreadable: NDArray[np.bool_]
     example: str = ""  # a cell that cannot be read
     notes: list[str] = field(default_factory=list)
     decimal: str | None = None
     day_first: bool | None = None
-    read_as: str = ""  # the first point in time
 
 
 def _kind(column: Any) -> Any:
@@ -254,8 +237,7 @@ def _kind(column: Any) -> Any:
     return column.type.value_type if pa.types.is_dictionary(column.type) else column.type
 
 
-def is_text(kind: Any) -> bool:
-    """Return whether a type of arrow is one of text."""
+def _is_text(kind: Any) -> bool:
     import pyarrow as pa
 
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
@@ -265,13 +247,11 @@ def _coded(column: Any) -> tuple[NDArray[np.int32], list[Any]]:
     """Return a code for each cell, −1 where it is null, and the different cells."""
     import pyarrow as pa
 
-    kind = column.type
-    if isinstance(kind, pa.BaseExtensionType):
-        column = pa.chunked_array([[None if c is None else str(c) for c in column.to_pylist()]])
-    elif not pa.types.is_primitive(_kind(column)) and not pa.types.is_decimal(_kind(column)):
-        if not pa.types.is_dictionary(kind):
-            column = column.cast(pa.large_string())
+    kind = _kind(column)
     if not pa.types.is_dictionary(column.type):
+        if not pa.types.is_primitive(kind) and not pa.types.is_decimal(kind) and not _is_text(kind):
+            cells = [None if cell is None else str(cell) for cell in column.to_pylist()]
+            column = pa.chunked_array([pa.array(cells, pa.large_string())])
         column = column.dictionary_encode()
     if column.num_chunks == 0:
         return np.zeros(0, np.int32), []
@@ -282,139 +262,124 @@ def _coded(column: Any) -> tuple[NDArray[np.int32], list[Any]]:
     return codes, whole.dictionary.to_pylist()
 
 
-def ids_of(where: str, name: str, column: Any, as_text: bool = False) -> Cells:
+def ids_of(where: str, name: str, column: Any, as_text: bool = False) -> Ids:
     """Return a column as ids: text, or integers of a table in memory; those of a file are text."""
     import pyarrow as pa
 
-    kind, such = _kind(column), "ids must be text or integers"
-    try:
-        codes, values = _coded(column)
-    except (pa.ArrowException, UnicodeDecodeError):
-        raise InputError(f"{where}: {name[:60]} must be text or integers, one per row") from None
+    kind, column_name = _kind(column), f"{where}: {name[:60]}"
+    if pa.types.is_nested(kind):
+        raise InputError(f"{column_name} must be text or integers, one per row")
+    codes, values = _coded(column)
     known = [value for value in values if value is not None and value == value]
     if pa.types.is_boolean(kind):
-        raise InputError(f"{where}: {name[:60]} contains truth values; {such}")
+        raise InputError(f"{column_name} contains truth values; ids must be text or integers")
+    if pa.types.is_temporal(kind) and not as_text:
+        raise InputError(f"{column_name} must be text or integers, not {kind}")
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         if any(abs(value) == np.inf or value != int(value) for value in known):
-            raise InputError(f"{where}: {name[:60]} contains fractions; {such}")
+            raise InputError(f"{column_name} contains fractions; ids must be text or integers")
         most = 2.0 ** (24 if pa.types.is_float32(kind) else 53)
         if pa.types.is_floating(kind) and any(abs(value) >= most for value in known):
             raise InputError(
-                f"{where}: {name[:60]} contains rounded ids such as "
-                f"{max(known, key=abs):.0f}: floats are not exact from {most:.0f} on; use "
-                "text or integers"
+                f"{column_name} contains rounded ids such as {max(known, key=abs):.0f}: floats are "
+                f"not exact from {most:.0f} on; use text or integers"
             )
-        values = [None if value is None or value != value else int(value) for value in values]
-    if pa.types.is_temporal(kind) and not as_text:
-        raise InputError(f"{where}: {name[:60]} must be text or integers, not {kind}")
-    if (known and isinstance(known[0], str)) or not known:
+        values = [int(value) if value is not None and value == value else None for value in values]
+    notes: list[str] = []
+    if not known or isinstance(known[0], str):
         values, notes = _clean(name, codes, values)
-        return _in_order(codes, values, notes)
-    if as_text:
+    elif as_text:
         values = [None if value is None else str(value) for value in values]
-    return _in_order(codes, values, [])
+    place = {value: k for k, value in enumerate(dict.fromkeys(v for v in values if v is not None))}
+    ids = np.fromiter(place, dtype=object, count=len(place))
+    merged = np.array([place.get(value, -1) for value in values] + [-1], dtype=np.int32)[codes]
+    order, first = pd.factorize(merged)
+    for none in np.flatnonzero(first < 0):
+        order = np.where(order == none, -1, order - (order > none))
+        first = np.delete(first, none)
+    return Ids(order.astype(np.int32), ids[first], notes)
 
 
 def _clean(name: str, codes: NDArray[np.int32], values: list[str | None]) -> tuple[list[Any], list[str]]:
     texts, notes = ["" if value is None else value.strip() for value in values], []
-    if sum(map(len, texts)) < sum(len(value) for value in values if value is not None):
-        notes.append(f"{name}: blanks around ids are taken away")
     filled = [text for text in texts if text]
     if filled and all(WHOLE.fullmatch(text) for text in filled):
         texts = [text.split(".")[0].removeprefix("+") for text in texts]
         notes.append(f"{name}: ids such as 1.0 are read as 1")
-    doubtful = [k for k, text in enumerate(texts) if text and text.lower() in MISSING]
-    rounded = [k for k, text in enumerate(texts) if SCIENTIFIC.fullmatch(text)]
-    rows = int(np.isin(codes, doubtful).sum()) if doubtful else 0
-    if rows > 1:
-        notes.append(f"{name}: {texts[doubtful[0]]!r} is read as an id, in rows: {rows:,}")
-    if rounded:
-        rows = int(np.isin(codes, rounded).sum())
-        notes.append(
-            f"{name}: ids such as {texts[rounded[0]]} have lost digits, in rows: {rows:,}; export them "
-            "as text"
-        )
+
+    def note(what: Callable[[str], Any], message: str) -> None:
+        found = [k for k, text in enumerate(texts) if text and what(text)]
+        rows = int(np.isin(codes, found).sum()) if found else 0
+        if rows:
+            notes.append(f"{name}: {message.format(texts[found[0]])}, in rows: {rows:,}")
+
+    note(lambda text: text.lower() in MISSING, "{!r} is read as an id")
+    note(SCIENTIFIC.fullmatch, "export ids as text: those such as {} have lost digits")
     return [text or None for text in texts], notes
-
-
-def _in_order(codes: NDArray[np.int32], values: list[Any], notes: list[str]) -> Cells:
-    """Return ids in the order of their first appearance, equal ones once."""
-    distinct = list(dict.fromkeys(value for value in values if value is not None))
-    none = len(distinct)
-    place = dict(zip(distinct, range(none), strict=True))
-    table = np.array([none if v is None else place[v] for v in values] + [none], dtype=np.int32)
-    places, first = pd.factorize(table[codes])  # a code of −1 takes the last
-    order = places.astype(np.int32)
-    if (gap := np.flatnonzero(first == none)).size:
-        order[order == gap[0]] = -1
-        order[order > gap[0]] -= 1
-        first = np.delete(first, gap[0])
-    ids = np.empty(none, dtype=object)
-    ids[:] = distinct
-    return Cells(codes=order, ids=ids[first], notes=notes)
 
 
 def parsed(texts: Sequence[str], decimal: str | None = None) -> tuple[NDArray[np.float64], str | None]:
     """Return texts as numbers, NaN for others, and the decimal mark where it is a comma."""
-    cells = pd.Series(np.array(texts, dtype=object), dtype=object)
+    cells = pd.Series(texts, dtype=object)
     if decimal is None and any("," in text for text in texts):
         filled = [text for text in texts if any(map(str.isdigit, text))]
         commas = [text for text in filled if "," in text]
-        if all(COMMA.fullmatch(text) for text in filled) and not all(map(GROUPED.fullmatch, commas)):
+        if all(map(COMMA.fullmatch, filled)) and not all(map(GROUPED.fullmatch, commas)):
             decimal = ","
     if decimal == ",":
         cells = cells.str.replace(".", "\0", regex=False).str.replace(",", ".", regex=False)
-    values = np.array(pd.to_numeric(cells, errors="coerce"), dtype=np.float64)
-    return values, decimal
+    return np.array(pd.to_numeric(cells, errors="coerce"), dtype=np.float64), decimal
 
 
-def _numbers(where: str, name: str, column: Any, decimal: str | None = None) -> NDArray[Any] | None:
-    """Return a column as floats, missing ones NaN; None for text of which some cells are no numbers."""
+def floats(column: Any, decimal: str | None = None) -> NDArray[np.float64] | None:
+    """Return a column as floats, missing ones NaN; None if some cells are no numbers."""
     import pyarrow as pa
 
     kind = _kind(column)
-    if is_text(kind):
-        for target in (pa.int64(), pa.float64()) if decimal != "," else (pa.int64(),):
-            try:
-                column = column.cast(target)
-                break
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-                continue
-        else:
-            return None
-    elif pa.types.is_boolean(kind):
-        column = column.cast(pa.int8())
-    elif not (
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_null(kind)
-    ):
-        raise InputError(f"{where}: {name[:60]} must be numbers, not {kind}")
-    return np.array(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+    if pa.types.is_temporal(kind):
+        return None
+    ways = [pa.int64(), pa.float64()] if decimal != "," else [pa.int64()]
+    for way in ways if _is_text(kind) else [pa.float64()]:
+        try:
+            numbers = column.cast(way, safe=_is_text(kind)).cast(pa.float64(), safe=False)
+            return np.array(numbers.to_numpy(), dtype=np.float64)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            continue
+    return None
 
 
-def _read_cells(column: Any, read: Any) -> tuple[Cells, Any]:
-    """Return the cells of a column of text as `read` has the different ones, and what else it tells."""
-    codes, texts = _coded(column)
-    texts = ["" if text is None else text.strip() for text in texts]
-    values, more = read(texts)
-    void = np.array([text.lower() in MISSING for text in texts] + [True])
-    bad = np.append(~np.isfinite(values), False) & ~void
+def _cells(values: NDArray[np.float64]) -> Cells:
+    infinite = np.isinf(values)
+    cells = Cells(values, np.isnan(values), infinite)
+    values[infinite] = np.nan
+    return cells
+
+
+def texts_of(column: Any) -> tuple[NDArray[np.int32], list[str]]:
+    """Return a code for each cell, and the different cells as text, the last one empty for code −1."""
+    codes, values = _coded(column)
+    return codes, [*("" if value is None else str(value).strip() for value in values), ""]
+
+
+def _of_texts(codes: NDArray[np.int32], texts: list[str], values: NDArray[np.float64]) -> Cells:
+    """Return the cells of a column of text, where `values` are the numbers of its different texts."""
+    missing = np.array([text.lower() in MISSING for text in texts])
+    bad = ~np.isfinite(values) & ~missing
+    values = np.where(np.isfinite(values), values, np.nan)
     example = texts[int(np.argmax(bad))] if bad.any() else ""
-    values = np.append(values, np.nan)[codes]
-    return Cells(values=values, missing=void[codes], unreadable=bad[codes], example=example), more
+    return Cells(values[codes], missing[codes], bad[codes], example)
 
 
 def numbers_of(where: str, name: str, column: Any, decimal: str | None = None) -> Cells:
     """Return a column as numbers."""
-    values = _numbers(where, name, column, decimal)
+    values = floats(column, decimal)
     if values is None:
-        cells, decimal = _read_cells(column, lambda texts: parsed(texts, decimal))
+        codes, texts = texts_of(column)
+        values, decimal = parsed(texts, decimal)
+        cells = _of_texts(codes, texts, values)
         cells.decimal = decimal
     else:
-        cells = Cells(values=values, missing=np.isnan(values), unreadable=np.isinf(values))
-    cells.values[cells.unreadable] = np.nan
+        cells = _cells(values)
     if (np.abs(cells.values) > LARGEST).any():
         raise InputError(f"{where}: {name[:60]} contains numbers beyond {LARGEST:.2g}")
     return cells
@@ -424,75 +389,47 @@ def times_of(where: str, name: str, column: Any, day_first: bool | None = None) 
     """Return a column as points in time: seconds since 1970 of dates and epochs, or plain numbers."""
     import pyarrow as pa
 
-    kind = column.type
-    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        if pa.types.is_date(kind):
-            column = column.cast(pa.timestamp("s" if pa.types.is_date32(kind) else "ms"))
-        scale = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[column.type.unit]
-        whole = column.cast(pa.timestamp(column.type.unit)).cast(pa.int64())
-        missing = np.asarray(whole.is_null().to_numpy(), dtype=bool)
-        values = np.where(missing, np.nan, whole.fill_null(0).to_numpy() / scale)
-        return _dated(Cells(values=values, missing=missing, unreadable=np.zeros(len(values), bool)))
-    numbers = _numbers(where, name, column)
+    if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type):
+        moments = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+        return _cells(moments.cast(pa.float64(), safe=False).to_numpy() / 1e6)
+    numbers = floats(column)
     if numbers is not None:
-        cells = Cells(values=numbers, missing=np.isnan(numbers), unreadable=np.isinf(numbers))
-        return _epochs(where, name, cells)
-    cells, _ = _read_cells(column, lambda texts: parsed(texts, "."))
+        return _epochs(where, name, _cells(numbers))
+    codes, texts = texts_of(column)
+    cells = _of_texts(codes, texts, parsed(texts, ".")[0])
     if 2 * int(cells.unreadable.sum()) <= int((~cells.missing).sum()):
         return _epochs(where, name, cells)
-    cells, first = _read_cells(column, lambda texts: _dates(where, name, texts, day_first))
+    values, first = _dates(where, name, texts, day_first)
+    cells = _of_texts(codes, texts, values)
     cells.day_first = first
-    return _dated(cells)
-
-
-def _dated(cells: Cells) -> Cells:
-    known = np.flatnonzero(np.isfinite(cells.values))
-    cells.read_as = _date_text(float(cells.values[known[0]])) if len(known) else ""
     return cells
-
-
-def _date_text(seconds: float) -> str:
-    try:
-        return date_text(seconds)
-    except (OverflowError, ValueError):
-        return f"{seconds:g}"
 
 
 def _epochs(where: str, name: str, cells: Cells) -> Cells:
     """Take numbers as dates such as 20240131, as epochs in any unit, or as they are."""
-    cells.values[cells.unreadable] = np.nan
     finite = np.isfinite(cells.values)
     known = cells.values if finite.all() else cells.values[finite]
-    if not len(known):
+    if not len(known) or (known.min() >= FIRST and known.max() <= LAST):
         return cells
     calendar = _calendar(known)
     if calendar is not None:
         cells.values[finite] = calendar
-        return _dated(cells)
-    if known.min() >= FIRST and known.max() <= LAST:
-        return _dated(cells)
-    scale = np.ones(len(known))
-    for start, divisor, _ in reversed(UNITS):
-        scale[np.abs(known) >= start] = divisor
+        return cells
+    size = np.abs(known)
+    scale = np.select([size >= 1e17, size >= 1e14, size >= 1e11], [1e9, 1e6, 1e3], 1.0)
     seconds = known / scale
     epoch = (seconds >= FIRST) & (seconds <= LAST)
     if (scale > 1).any() and 2 * epoch.sum() >= len(known):
-        units = [unit for _, divisor, unit in UNITS if (epoch & (scale == divisor)).any()]
-        plain = ["seconds"] if (epoch & (scale == 1)).any() else []
-        cells.notes.append(
-            f"times of {name} are {' and '.join([*plain, *units])} since 1970, read as seconds"
-        )
-        if not epoch.all():
-            cells.example = f"{known[~epoch][0]:.0f}"
-            cells.unreadable[np.flatnonzero(finite)[~epoch]] = True
+        units = " and ".join(UNITS[one] for one in np.unique(scale[epoch]))
+        cells.notes.append(f"times of {name} are {units} since 1970, read as seconds")
+        cells.unreadable[finite] = ~epoch
         cells.values[finite] = np.where(epoch, seconds, np.nan)
-        return _dated(cells)
+        return cells
     late = np.abs(seconds) > LAST
     if 2 * int(late.sum()) >= len(known):
         raise InputError(
-            f"{where}: {name[:60]} contains numbers such as {known[late][0]:.0f}, which "
-            "are not times from 1970 to 2100 in any unit: convert them, or pass "
-            f"time={NONE!r}"
+            f"{where}: {name[:60]} contains numbers such as {known[late][0]:.0f}, which are not times "
+            f"from 1970 to 2100 in any unit: convert them, or pass time={NONE!r}"
         )
     return cells
 
@@ -508,7 +445,7 @@ def _calendar(known: NDArray[np.float64]) -> NDArray[np.float64] | None:
     return None
 
 
-def _seconds(texts: Any, form: str) -> NDArray[np.float64]:
+def _seconds(texts: Sequence[str], form: str) -> NDArray[np.float64]:
     moments = pd.to_datetime(pd.Series(texts, dtype=object), format=form, utc=True, errors="coerce")
     found = moments.to_numpy("datetime64[us]")
     return np.where(np.isnat(found), np.nan, found.astype(np.int64) / 1e6)
@@ -525,32 +462,23 @@ def _dates(
     def count(form: str) -> int:
         return int(np.isfinite(_seconds(few, form)).sum())
 
-    best, iso = (0, "", ""), count("ISO8601")
-    if not few or iso == len(few):
-        return _seconds(cells, "ISO8601"), None
-    for clock in CLOCKS:
-        for one, two in zip(DAYS_FIRST, MONTHS_FIRST, strict=True):
-            counts = count(one + clock), count(two + clock)
-            if day_first is not None:
-                new = (counts[not day_first], (one, two)[not day_first] + clock, "")
-            elif counts[0] == counts[1]:
-                new = (counts[0], one + clock, two + clock)
-            else:
-                new = (max(counts), (one if counts[0] > counts[1] else two) + clock, "")
-            best = max(best, new, key=lambda way: way[0])
-        for one in OTHER_DATES:
-            best = max(best, (count(one + clock), one + clock, ""), key=lambda way: way[0])
-    for one in WITH_ZONE:
-        best = max(best, (count(one), one, ""), key=lambda way: way[0])
-    if best[0] <= iso:
-        return _seconds(cells, "ISO8601"), None
-    _, form, other = best
-    if other:
-        such = next(cell for cell in filled if np.isfinite(_seconds([cell], form))[0])
-        ways = [_date_text(float(_seconds([such], one)[0])) for one in (form, other)]
-        raise InputError(
-            f"{where}: {name[:60]} has ambiguous dates such as {such[:40]!r}, {ways[0]} "
-            f"or {ways[1]}: pass day_first=True or day_first=False"
-        )
-    first = form.startswith(DAYS_FIRST)
-    return _seconds(cells, form), first if first or form.startswith(MONTHS_FIRST) else None
+    orders = [*(DAYS_FIRST if day_first is not False else ()), *(() if day_first else MONTHS_FIRST)]
+    form, most = "ISO8601", count("ISO8601")
+    others = [date + clock for clock in CLOCKS for date in (*orders, *OTHER_DATES)]
+    for other in (*others, *WITH_ZONE):
+        if most == len(few):
+            break
+        if (number := count(other)) > most:
+            form, most = other, number
+    days, months = form.startswith(DAYS_FIRST), form.startswith(MONTHS_FIRST)
+    if not days and not months:
+        return _seconds(cells, form), None
+    if days and day_first is None:
+        other = form.replace("%d", "%x").replace("%m", "%d").replace("%x", "%m")
+        if count(other) == most:
+            such = next(cell for cell in filled if np.isfinite(_seconds([cell], form))[0])
+            raise InputError(
+                f"{where}: {name[:60]} has ambiguous dates such as {such[:40]!r}: pass day_first=True "
+                "or day_first=False"
+            )
+    return _seconds(cells, form), days

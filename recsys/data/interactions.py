@@ -11,10 +11,10 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from recsys.data.columns import Columns, ids_of, title_column
+from recsys.data.columns import Columns, floats, ids_of, times_of, title_column
 from recsys.data.tables import as_arrow
 from recsys.errors import InputError, OutOfRangeError, counted
-from recsys.utils.validation import check_choice, clean_matrix
+from recsys.utils.validation import check_choice, check_real, clean_matrix
 
 DUPLICATES = ("sum", "count", "last")
 COLUMNS = ("rating", "time", "held_out", "weight")  # optional, one value a pair
@@ -127,9 +127,10 @@ class Interactions:
 
         Values are matched by position; indices of Series are ignored.
         """
-        given = (("users", users), ("items", items))
-        columns = [(what, _vector(name, what, column)) for what, column in given]
-        u, i = (ids_of(name, what, as_arrow(name, what, column)) for what, column in columns)
+        u, i = (
+            ids_of(name, what, _column(name, what, given))
+            for what, given in (("users", users), ("items", items))
+        )
         for what, ids in (("users", u), ("items", i)):
             if (ids.codes < 0).any():
                 row = int(np.argmax(ids.codes < 0))
@@ -138,15 +139,15 @@ class Interactions:
                     "or fill them in"
                 )
         rating, time, weight = (
-            None if column is None else _column(name, what, column)
-            for what, column in (("rating", rating), ("time", time), ("weight", weight))
+            None if given is None else _numbers(name, what, given)
+            for what, given in (("rating", rating), ("time", time), ("weight", weight))
         )
         lengths = {"users": len(u.codes), "items": len(i.codes)}
         optional = (("rating", rating), ("time", time), ("weight", weight))
         lengths |= {what: len(column) for what, column in optional if column is not None}
         if len(set(lengths.values())) > 1:
-            told = ", ".join(f"{size:,} {what}" for what, size in lengths.items())
-            raise InputError(f"{name}: columns must have equal lengths; there are {told}")
+            sizes = ", ".join(f"{size:,} {what}" for what, size in lengths.items())
+            raise InputError(f"{name}: columns must have equal lengths; there are {sizes}")
         if len(u.codes) == 0:
             raise InputError(f"{name}: no interactions")
         check_duplicates(duplicates, weight is not None)
@@ -232,28 +233,23 @@ class Interactions:
         >>> data.notes[0]
         'user = who, item = what, time: none, rating = stars; rows: 3, pairs: 3'
         """
-        from recsys.data.reading import read
+        from recsys.data.reading import read_rows, with_tables
 
-        return read(
+        columns = {"user": user, "item": item, "rating": rating, "time": time, "weight": weight}
+        data = read_rows(
             table,
-            user=user,
-            item=item,
-            rating=rating,
-            time=time,
-            weight=weight,
-            items=items,
-            users=users,
-            min_rating=min_rating,
+            columns,
             duplicates=duplicates,
+            decimal=decimal,
+            day_first=day_first,
+            name=name,
             names=names,
             header=header,
             delimiter=delimiter,
             encoding=encoding,
-            decimal=decimal,
-            day_first=day_first,
-            name=name,
-            cold_items=cold_items,
         )
+        data = data.positive() if min_rating is None else data.rated(min_rating)
+        return with_tables(data, items, users, cold_items)
 
     @classmethod
     def from_matrix(cls, matrix: sp.spmatrix, name: str = "matrix") -> Interactions:
@@ -306,19 +302,11 @@ class Interactions:
 
     def rated(self, least: float) -> Interactions:
         """Return the pairs rated at least `least`, with the remaining users and items."""
+        least = check_real("min_rating", least, -np.inf, open_low=True)
         if self.rating is None:
-            raise InputError(f"{self.name} has no ratings: a minimum rating cannot be applied")
-        keep = self.rating >= least
-        if not keep.any():
-            raise InputError(
-                f"{self.name}: no interactions left; all {len(keep):,} rows are rated below {least:g}"
-            )
-        dropped = int((~keep).sum())
-        out = self
-        if dropped:
-            out = subset(self, keep, f"rated below {least:g}, left out: {dropped:,}")
-        columns = replace(self.columns or Columns(), min_rating=float(least))
-        return replace(out, columns=columns)
+            raise InputError(f"{self.name}: a minimum rating needs a column of ratings")
+        out = self._pairs(self.rating >= least, f"rated below {least:g}")
+        return replace(out, columns=replace(self.columns or Columns(), min_rating=least))
 
     def positive(self) -> Interactions:
         """Return the pairs rated above 0; all pairs if there are no ratings or a threshold was applied.
@@ -332,16 +320,14 @@ class Interactions:
         """
         if self.rating is None or (self.columns is not None and self.columns.min_rating is not None):
             return self
-        keep = self.rating > 0
+        return self._pairs(self.rating > 0, "rated at or below 0, which is no interaction")
+
+    def _pairs(self, keep: NDArray[np.bool_], others: str) -> Interactions:
         if keep.all():
             return self
         if not keep.any():
-            raise InputError(
-                f"{self.name}: no interactions left; all {len(keep):,} rows are rated at "
-                "or below 0. Set a minimum rating to keep them"
-            )
-        dropped = int((~keep).sum())
-        return subset(self, keep, f"rated at or below 0, which is no interaction, left out: {dropped:,}")
+            raise InputError(f"{self.name}: no interactions left; all {len(keep):,} rows are {others}")
+        return subset(self, keep, f"{others}, left out: {int((~keep).sum()):,}")
 
     def with_features(
         self,
@@ -360,15 +346,10 @@ class Interactions:
                 continue
             ids = getattr(self, f"{what}_ids")
             table = table[~table.index.duplicated()]
-            known = pd.Index(ids).isin(table.index)
-            if not known.any() and len(table):
-                raise InputError(
-                    f"{what}s: the index of this table, such as {table.index[0]!r}, has "
-                    f"no {what} id of {self.name}, such as {ids[0]!r}. Use set_index, or "
-                    f"pass the table to Interactions.from_frame(..., {what}s=)"
-                )
-            if not known.all():
-                notes.append(f"{what}s without a row in the {what} table: {int((~known).sum()):,}")
+            check_ids(what, table.index, ids)
+            without = int((~pd.Index(ids).isin(table.index)).sum())
+            if without:
+                notes.append(f"{what}s without a row in the {what} table: {without:,}")
             only = table.index[~table.index.isin(ids)]
             if cold_items and len(only):
                 ids = np.concatenate([ids, np.array(list(only), dtype=object)])
@@ -407,7 +388,7 @@ class Interactions:
         array([[0., 0.],
                [0., 1.]], dtype=float32)
         """
-        from recsys.data.given_test import with_test
+        from recsys.data.reading import with_test
 
         return with_test(self, test, min_rating)
 
@@ -449,6 +430,15 @@ def check_duplicates(duplicates: str | None, weighted: bool) -> None:
             )
 
 
+def check_ids(what: str, index: pd.Index, ids: NDArray[np.object_]) -> None:
+    """Refuse a table of items or users that has none of the ids."""
+    if len(index) and not index.isin(ids).any():
+        raise InputError(
+            f"{what}s: no {what} id of this table occurs in the interactions; ids are such as "
+            f"{index[0]!r} here and {ids[0]!r} there. Name the id column, or use set_index"
+        )
+
+
 def merged(
     u: NDArray[Any],
     i: NDArray[Any],
@@ -468,8 +458,8 @@ def merged(
     With `compact` ids that no row has are left out; the others are in the order of their first row.
     """
     if compact:
-        u, user_ids = _renumbered(u, user_ids)
-        i, item_ids = _renumbered(i, item_ids)
+        (u, known_users), (i, known_items) = pd.factorize(u), pd.factorize(i)
+        user_ids, item_ids = user_ids[known_users], item_ids[known_items]
     mode = duplicates or ("last" if weight is None else "sum")
     if mode == "count":
         weight = np.ones(len(u))
@@ -516,66 +506,40 @@ def merged(
     )
 
 
-def _renumbered(
-    index: NDArray[Any], ids: NDArray[np.object_]
-) -> tuple[NDArray[Any], NDArray[np.object_]]:
-    fresh, known = pd.factorize(index)
-    return fresh, ids[known]
-
-
-def _used(index: NDArray[Any], ids: NDArray[np.object_]) -> tuple[NDArray[Any], NDArray[np.object_]]:
-    """Return ids that have a pair in the order they had."""
-    used = np.bincount(index, minlength=len(ids)) > 0
-    return (np.cumsum(used) - 1)[index], ids[used]
-
-
 def subset(data: Interactions, keep: NDArray[np.bool_], note: str = "") -> Interactions:
-    """Return some of the pairs with the ids that remain."""
-    (u, user_ids), (i, item_ids) = (
-        _used(index[keep], ids)
-        for index, ids in ((data.users, data.user_ids), (data.items, data.item_ids))
-    )
-    columns = {name: getattr(data, name) for name in COLUMNS}
-    excluded = _excluded(data, ~keep)
-    columns = {name: None if column is None else column[keep] for name, column in columns.items()}
-    return replace(
-        data,
-        users=u.astype(np.int32),
-        items=i.astype(np.int32),
-        user_ids=user_ids,
-        item_ids=item_ids,
-        user_features=None if data.user_features is None else data.user_features.reindex(user_ids),
-        item_features=None if data.item_features is None else data.item_features.reindex(item_ids),
-        notes=(*data.notes, note) if note else data.notes,
-        excluded=excluded,
-        **columns,
-    )
+    """Return some of the pairs with the ids that remain, in their order; the others are excluded."""
+    changed: dict[str, Any] = {"excluded": _excluded(data, ~keep)}
+    for what in ("user", "item"):
+        index, ids = getattr(data, f"{what}s")[keep], getattr(data, f"{what}_ids")
+        used = np.bincount(index, minlength=len(ids)) > 0
+        table = getattr(data, f"{what}_features")
+        changed[f"{what}s"] = (np.cumsum(used) - 1)[index].astype(np.int32)
+        changed[f"{what}_ids"] = ids[used]
+        changed[f"{what}_features"] = None if table is None else table.reindex(ids[used])
+    for name in COLUMNS:
+        column = getattr(data, name)
+        changed[name] = None if column is None else column[keep]
+    return replace(data, notes=(*data.notes, note) if note else data.notes, **changed)
 
 
 def _excluded(data: Interactions, out: NDArray[np.bool_]) -> Interactions:
     """Return the pairs that were left out, these among them, over all ids of the reading."""
     before = data.excluded
     every = data if before is None else before
-    user_ids, item_ids = every.user_ids, every.item_ids
-    users = pd.Index(user_ids).get_indexer(pd.Index(data.user_ids))[data.users[out]]
-    items = pd.Index(item_ids).get_indexer(pd.Index(data.item_ids))[data.items[out]]
-
-    def column(name: str) -> Any:
-        values = getattr(data, name)
-        if values is None or before is None:
-            return None if values is None else values[out]
-        return np.concatenate([getattr(before, name), values[out]])
-
+    changed: dict[str, Any] = {}
+    for what in ("user", "item"):
+        ids = getattr(every, f"{what}_ids")
+        places = pd.Index(ids).get_indexer(pd.Index(getattr(data, f"{what}_ids")))
+        changed |= {f"{what}s": places[getattr(data, f"{what}s")[out]], f"{what}_ids": ids}
+    for name in ("time", "weight"):
+        column = getattr(data, name)
+        changed[name] = None if column is None else column[out]
     if before is not None:
-        users, items = np.concatenate([before.users, users]), np.concatenate([before.items, items])
-    return Interactions(
-        users.astype(np.int32),
-        items.astype(np.int32),
-        user_ids,
-        item_ids,
-        time=column("time"),
-        weight=column("weight"),
-    )
+        for name in ("users", "items", "time", "weight"):
+            if changed[name] is not None:
+                changed[name] = np.concatenate([getattr(before, name), changed[name]])
+    changed |= {name: changed[name].astype(np.int32) for name in ("users", "items")}
+    return Interactions(**changed)
 
 
 def titles_of(ids: NDArray[np.object_], features: pd.DataFrame | None) -> NDArray[np.object_]:
@@ -595,49 +559,32 @@ def unknown_ids(what: str, known: NDArray[np.object_], absent: Sequence[Any]) ->
     return InputError(f"unknown {what} id {shown}{more}; {such}")
 
 
-def _vector(name: str, what: str, given: Any) -> Any:
-    """Return a column as a one-dimensional array, without its index."""
-    if isinstance(given, (str, bytes)):
-        raise InputError(f"{name}: {what} must be a column with one entry per row, not {given[:60]!r}")
+def _column(name: str, what: str, given: Any) -> Any:
+    """Return a column as arrow has it, without its index."""
     if isinstance(given, (pd.Series, pd.Index)):
         given = given.array
-    if isinstance(given, pd.api.extensions.ExtensionArray):
-        return given
-    try:
-        array = np.asarray(given)
-        if array.dtype.kind in "US" and not isinstance(given, np.ndarray):
-            array = np.asarray(given, dtype=object)  # [1, "a"] would have become text
-    except ValueError:
-        array = np.zeros((0, 0))
-    if array.ndim != 1:
-        raise InputError(f"{name}: {what} must be a column with one entry per row")
-    return array
+    if not isinstance(given, pd.api.extensions.ExtensionArray):
+        # [1, "a"] is no array of text
+        given = np.asarray(given, dtype=None if isinstance(given, np.ndarray) else object)
+        if given.ndim != 1:
+            raise InputError(f"{name}: {what} must be a column with one entry per row")
+    return as_arrow(name, what, given)
 
 
-def _column(name: str, what: str, given: Any) -> NDArray[np.float64]:
+def _numbers(name: str, what: str, given: Any) -> NDArray[np.float64]:
     """Return ratings, times or weights as numbers."""
-    column = _vector(name, what, given)
-    kind = column.dtype.kind
-    dated = kind == "M" or (
-        kind == "O"
-        and pd.api.types.infer_dtype(np.asarray(column, dtype=object)) in ("datetime", "date")
-    )
-    try:
-        if what == "time" and dated:
-            moments = pd.to_datetime(pd.Series(column), utc=True).to_numpy("datetime64[ns]")
-            out = np.where(np.isnat(moments), np.nan, moments.astype(np.int64) / 1e9)
-        elif kind not in "biufO" or (kind == "O" and any(isinstance(value, str) for value in column)):
-            raise TypeError  # "4" would have been read as a number
-        else:
-            out = np.array(pd.Series(column).to_numpy(dtype=np.float64, na_value=np.nan))
-    except (TypeError, ValueError):
-        hint = "numbers or datetimes" if what == "time" else "numbers"
-        raise InputError(f"{name}: {what} must be {hint}, not {column.dtype}") from None
-    if what != "time" and np.isinf(out).any():
-        raise InputError(f"{name}: {what} contains infinity: use finite numbers")
-    if np.isposinf(out).any():
-        raise InputError(f"{name}: time contains infinity: use finite numbers, or −inf for the oldest")
+    import pyarrow as pa
+
+    column = _column(name, what, given)
+    dates = pa.types.is_date(column.type) or pa.types.is_timestamp(column.type)
+    out = times_of(name, what, column).values if dates and what == "time" else floats(column)
+    if out is None:
+        kinds = "numbers or datetimes" if what == "time" else "numbers"
+        raise InputError(f"{name}: {what} must be {kinds}, not {column.type}")
+    if np.isposinf(out).any() or (what != "time" and np.isneginf(out).any()):
+        oldest = ", or −inf for the oldest" if what == "time" else ""
+        raise InputError(f"{name}: {what} contains infinity: use finite numbers{oldest}")
     if np.isnan(out).any():
-        row = int(np.flatnonzero(np.isnan(out))[0])
+        row = int(np.argmax(np.isnan(out)))
         raise InputError(f"{name}: row {row} of {what} is missing; drop such rows or fill them in")
     return out

@@ -1,9 +1,9 @@
-"""Reading a table of interactions, or of the features of items or users."""
+"""Reading tables: interactions, the features of items and users, and test halves."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,10 @@ from recsys.data.columns import (
     WEIGHT,
     Cells,
     Columns,
+    Ids,
     absent,
     find_columns,
+    floats,
     ids_of,
     no_role,
     numbers_of,
@@ -30,184 +32,139 @@ from recsys.data.columns import (
     plain_name,
     some,
     times_of,
-    usual,
 )
-from recsys.data.interactions import Interactions, check_duplicates, merged
+from recsys.data.interactions import Interactions, check_duplicates, check_ids, merged
 from recsys.data.tables import Table, read_table
 from recsys.errors import InputError
-from recsys.utils.dates import FIRST
-from recsys.utils.validation import check_choice, check_real
+from recsys.utils.dates import date_text, dated
+from recsys.utils.validation import check_choice
 
-NAME = "interactions"
+ROLES = ("user", "item", "rating", "time", "weight")
 REASONS = {
     "fields": "rows with another number of fields than the header",
     "header": "rows that repeat the header",
     "user": "rows without a user",
     "item": "rows without an item",
-    "unrated": "rows without a rating",
+    "no rating": "rows without a rating",
     "rating": "rows whose rating is no number",
-    "untimed": "rows without a time",
+    "no time": "rows without a time",
     "time": "rows whose time cannot be read",
     "weight": "rows whose weight is no number above 0",
 }  # in this order: a row counts for the first
+OF_TEST = "test half: "  # begins notes on one
 
 
-def read(
+def read_rows(
     table: Any,
+    columns: Mapping[str, str | None] | None = None,
     *,
-    user: str | None = None,
-    item: str | None = None,
-    rating: str | None = None,
-    time: str | None = None,
-    weight: str | None = None,
-    items: Any = None,
-    users: Any = None,
-    min_rating: float | None = None,
+    like: Columns | None = None,
     duplicates: str | None = None,
-    names: Sequence[str] | None = None,
-    header: bool | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
     decimal: str | None = None,
     day_first: bool | None = None,
     name: str | None = None,
-    cold_items: bool = False,
-    like: Columns | None = None,
-    plain: bool = False,
-    keep_zero: bool = False,
+    **form: Any,
 ) -> Interactions:
-    """Return the interactions in a table or a file: `Interactions.from_frame`.
+    """Return the rows of a table as interactions, whatever their ratings.
 
-    Further parameters: `like`, decisions of an earlier reading; `plain`, no note on the reading;
-    `keep_zero` keeps rows rated at or below 0, which an update uses to remove likes.
+    `columns` are those of some of the `ROLES`, `like` the decisions of an earlier reading, and `form`
+    parameters of `read_table`; the others are those of `Interactions.from_frame`.
     """
-    chosen = {"user": user, "item": item, "rating": rating, "time": time, "weight": weight}
-    least = _checked(chosen, min_rating, duplicates, decimal)
+    chosen = {role: (columns or {}).get(role) for role in ROLES}
+    _check(chosen, duplicates, decimal)
     if like is not None:
-        decimal = like.decimal if decimal is None else decimal
+        decimal, duplicates = decimal or like.decimal, duplicates or like.duplicates
         day_first = like.day_first if day_first is None else day_first
-        duplicates = like.duplicates if duplicates is None else duplicates
-
-    def wanted(source: Table) -> dict[str, bool]:
-        roles, maybe = _roles(source, chosen, like)
-        candidates = [one for options in maybe.values() for one in options]
-        return {one: one in (roles["user"], roles["item"]) for one in (*roles.values(), *candidates)}
-
     path = isinstance(table, (str, os.PathLike))
-    name = name or (Path(table).name if path else NAME)
-    source = read_table(
-        table,
-        wanted=wanted,
-        names=names,
-        header=header,
-        delimiter=delimiter,
-        encoding=encoding,
-        name=None if path else name,
-    )
+    name = name or (Path(table).name if path else "interactions")
+    source = read_table(table, name=None if path else name, **form)
     where = source.name
-    roles, maybe = _roles(source, chosen, like)
-    cells, notes = _cells(source, roles, maybe, decimal, day_first)
-    if least is not None and "rating" not in roles:
-        raise InputError(f"{where}: a minimum rating needs a column of ratings: name it with rating=")
-    rows = len(cells["user"].codes)
+    roles, candidates = _roles(source, chosen, like)
+    wanted = {one: False for options in candidates.values() for one in options}
+    source.load(wanted | {one: role in ("user", "item") for role, one in roles.items()})
+    u, i = (ids_of(where, roles[role], source.column(roles[role]), source.file) for role in ROLES[:2])
+    cells, notes = _cells(source, roles, candidates, decimal, day_first)
+    rows = len(u.codes)
     if rows == 0:
-        raise InputError(f"{where}: no {NAME}")
-    good, left_out = _good(source, roles, cells)
+        raise InputError(f"{where}: no interactions; the table has no rows")
+    good, left_out = _good(source, roles, u, i, cells)
+    lines = [f"{REASONS[why]}, left out: {count:,}" for why, count in left_out.items()]
     if not good.any():
-        told = ", ".join(f"{REASONS[why]}: {count:,}" for why, count in left_out.items())
-        raise InputError(f"{where}: no valid rows; {told}")
+        raise InputError(f"{where}: no valid rows; {'; '.join(lines)}")
     every = bool(good.all())
 
-    def kept(values: Any) -> Any:
+    def kept(values: NDArray[Any]) -> NDArray[Any]:
         return values if every else values[good]
 
-    def values(role: str) -> Any:
-        return kept(cells[role].values) if role in cells else None
-
+    rating, time, weight = (kept(cells[role].values) if role in cells else None for role in ROLES[2:])
     data = merged(
-        kept(cells["user"].codes),
-        kept(cells["item"].codes),
-        cells["user"].ids,
-        cells["item"].ids,
-        values("rating"),
-        values("time"),
-        values("weight"),
+        kept(u.codes),
+        kept(i.codes),
+        u.ids,
+        i.ids,
+        rating,
+        time,
+        weight,
         duplicates,
         name,
         compact=not every,
     )
-    marks = {cells[role].decimal for role in ("rating", "weight") if role in cells} - {None}
-    first = cells["time"].day_first if "time" in cells else None
-    columns = Columns(
-        roles["user"],
-        roles["item"],
-        roles.get("rating"),
-        roles.get("time"),
-        None,
-        source.kind,
-        roles.get("weight"),
-        decimal or ("," if "," in marks else None),
-        day_first if first is None else first,
-        duplicates,
+    shown = []
+    for role in ("user", "item", "time", "weight", "rating"):
+        if role in roles:
+            shown.append(f"{role} = {roles[role][:60]}")
+            if role == "time" and data.time is not None and dated(data.time):
+                shown.append(f"read as {date_text(float(data.time[0]))}")
+        elif role != "weight":
+            shown.append(f"{role}: none")
+    own = "" if source.named else "; the first row is read as cells, columns are called 1, 2, …"
+    lines = [
+        f"{', '.join(shown)}; rows: {rows + source.ragged:,}, pairs: {len(data.users):,}{own}",
+        *lines,
+        *notes,
+        *u.notes,
+        *i.notes,
+    ]
+    if decimal is None and any(one.decimal == "," for one in cells.values()):
+        decimal = ","
+        lines.append("numbers have a decimal comma: 4,5 is read as 4.5")
+    if "time" in cells and cells["time"].day_first is not None:
+        day_first = cells["time"].day_first
+    named: dict[str, Any] = dict(roles)
+    decisions = Columns(
+        **named, kind=source.kind, decimal=decimal, day_first=day_first, duplicates=duplicates
     )
-    lines = [f"{REASONS[why]}, left out: {count:,}" for why, count in left_out.items()]
-    if not plain:
-        lines = [_described(source, roles, cells, rows, data), *lines, *notes, *_early(data.time)]
-        if "," in marks and decimal is None:
-            lines.append("numbers have a decimal comma: 4,5 is read as 4.5")
-    data = replace(data, columns=columns, notes=(*lines, *data.notes))
-    if least is not None:
-        data = data.rated(least)
-    elif not keep_zero:
-        data = data.positive()
-    return described(data, items, users, cold_items)
+    return replace(data, columns=decisions, notes=(*lines, *data.notes))
 
 
-def read_interactions(path: str | Path, **decisions: Any) -> Interactions:
-    """Read interactions from a file; the parameters are those of `Interactions.from_frame`."""
-    return read(os.fspath(path), **decisions)
-
-
-def _checked(
-    chosen: dict[str, str | None], min_rating: float | None, duplicates: str | None, decimal: str | None
-) -> float | None:
-    for role, given in chosen.items():
-        if given is not None and (not isinstance(given, str) or not given):
-            raise InputError(f"{role} must be the name of a column, not {given!r}")
-    taken = [given for given in chosen.values() if given not in (None, NONE)]
-    if len(set(taken)) < len(taken):
-        twice = next(given for given in taken if taken.count(given) > 1)
-        raise InputError(f"column {twice!r} has two roles: use one column per role")
+def _check(chosen: dict[str, str | None], duplicates: str | None, decimal: str | None) -> None:
+    for role, column in chosen.items():
+        if column is not None and (not isinstance(column, str) or not column):
+            raise InputError(f"{role} must be the name of a column, not {column!r}")
+    named = [column for column in chosen.values() if column not in (None, NONE)]
+    if len(set(named)) < len(named):
+        raise InputError(f"a column has two roles ({', '.join(map(str, named))}): use one per role")
     check_duplicates(duplicates, chosen["weight"] is not None)
     if decimal is not None:
         check_choice("decimal", decimal, (".", ","))
-    if min_rating is None:
-        return None
-    return check_real("min_rating", min_rating, -np.inf, open_low=True)
 
 
 def _roles(
     source: Table, chosen: dict[str, str | None], like: Columns | None
 ) -> tuple[dict[str, str], dict[str, list[str]]]:
-    """Return the column of each role, and of the other roles the columns that have its names."""
-    names, own, where = source.names, source.named, source.name
-    found = find_columns(names, own, source.first)
-    found["weight"] = [one for one in names if plain_name(one) in WEIGHT] if own else []
-    declined = {
-        role
-        for role in ("rating", "time")
-        if chosen[role] == NONE and NONE not in names or like is not None and getattr(like, role) is None
-    } | ({"weight"} if like is not None else set())
+    """Return the column of each role, and candidates for the roles of ratings and times."""
+    names, where = source.names, source.name
     roles: dict[str, str] = {}
-    for role, given in chosen.items():
-        if given is not None and not (given == NONE and role in declined):
-            if given not in names:
-                raise absent(where, given, names, own)
-            roles[role] = given
-    for role, given in chosen.items():
+    for role, column in chosen.items():
+        if column is not None and (column != NONE or role not in ("rating", "time")):
+            if column not in names:
+                raise absent(where, column, names, source.named)
+            roles[role] = column
+    for role in ROLES:
         before = getattr(like, role, None)
-        if given is None and before in names and before not in roles.values():
+        if chosen[role] is None and before in names and before not in roles.values():
             roles[role] = before
+    found = find_columns(names, source.named, source.first)
 
     def free(role: str) -> list[str]:
         return [one for one in found[role] if one not in roles.values()]
@@ -215,80 +172,72 @@ def _roles(
     for role in ("user", "item"):
         if role not in roles:
             if not free(role):
-                raise no_role(where, role, names, own)
+                raise no_role(where, role, names, source.named)
             roles[role] = free(role)[0]
-    others = [role for role in ("rating", "time", "weight") if role not in roles]
-    return roles, {role: free(role) for role in others if role not in declined}
+    looked_for = [
+        role
+        for role in ("rating", "time")
+        if role not in roles
+        and chosen[role] is None
+        and (like is None or getattr(like, role) is not None)
+    ]
+    return roles, {role: free(role) for role in looked_for}
 
 
 def _cells(
     source: Table,
     roles: dict[str, str],
-    maybe: dict[str, list[str]],
+    candidates: dict[str, list[str]],
     decimal: str | None,
     day_first: bool | None,
 ) -> tuple[dict[str, Cells], list[str]]:
-    """Return the parsed columns; candidates with matching cells take their roles."""
-    where, notes = source.name, list(source.notes)
-    cells = {
-        role: ids_of(where, roles[role], source.column(roles[role]), source.file)
-        for role in ("user", "item")
-    }
-    for role in ("rating", "time", "weight"):
+    """Return the columns of numbers; a candidate that can be read takes its role."""
+    cells: dict[str, Cells] = {}
+    notes = list(source.notes)
+    for role in ROLES[2:]:
         named = role in roles
-        for one in [roles[role]] if named else maybe.get(role, []) if role != "weight" else []:
+        for one in [roles[role]] if named else candidates.get(role, []):
             if not named and one in roles.values():
                 continue
-            column = source.column(one)
-            try:
-                if role == "time":
-                    found = times_of(where, one, column, day_first)
-                else:
-                    found = numbers_of(where, one, column, decimal)
-            except InputError as error:
-                if named or role == "time" or "must be" not in str(error):
-                    raise
-                notes.append(f"{one} holds no numbers: it is not read as a {role}")
-                continue
+            if role == "time":
+                found = times_of(source.name, one, source.column(one), day_first)
+            else:
+                found = numbers_of(source.name, one, source.column(one), decimal)
             filled, bad = int((~found.missing).sum()), int(found.unreadable.sum())
-            if named and filled and 2 * bad >= filled:
+            if 2 * bad < filled or (named and not filled):
+                roles[role], cells[role] = one, found
+                notes += found.notes
+                break
+            if named:
                 such = f" ({found.example[:40]!r})" if found.example else ""
                 raise InputError(
-                    f"{where}: {one} is not a {role} column{such}: {bad:,} of {filled:,} "
-                    "cells cannot be read"
+                    f"{source.name}: {one} is not a {role} column{such}: {bad:,} of {filled:,} cells "
+                    "cannot be read"
                 )
-            if not named and 2 * bad >= filled:
-                holds = "holds none" if filled else "is empty"
-                notes.append(f"{one} is called as {role}s are, but {holds}: it is not read")
-                continue
-            roles[role], cells[role] = one, found
-            break
-    notes += [note for one in cells.values() for note in one.notes]
-    if source.index:
-        notes.append(f"{', '.join(source.index)} taken from the index")
-    counts = [one for one in maybe.get("weight", []) if one not in roles.values()]
-    if counts:
+            notes.append(f"{one} is not read as a {role}: it {'holds none' if filled else 'is empty'}")
+    counts = [
+        name
+        for name in source.names
+        if source.named and plain_name(name) in WEIGHT and name not in roles.values()
+    ]
+    if counts and "weight" not in roles:
         notes.append(f"not read: {', '.join(counts)} (weight={counts[0]!r} takes counts or amounts)")
     return cells, notes
 
 
 def _good(
-    source: Table, roles: dict[str, str], cells: dict[str, Cells]
+    source: Table, roles: dict[str, str], u: Ids, i: Ids, cells: dict[str, Cells]
 ) -> tuple[NDArray[np.bool_], dict[str, int]]:
     """Return which rows can be used, and how many cannot, by reason."""
-    u, i = cells["user"], cells["item"]
     bad: dict[str, NDArray[np.bool_]] = {}
-    if source.file and source.header:
-        at = [
-            next((k for k, one in enumerate(ids.ids) if one == roles[role]), -2)
-            for role, ids in (("user", u), ("item", i))
-        ]
-        bad["header"] = (u.codes == at[0]) & (i.codes == at[1])
+    if source.file and source.named:
+        places = [np.flatnonzero(ids.ids == roles[role]) for role, ids in (("user", u), ("item", i))]
+        if all(map(len, places)):
+            bad["header"] = (u.codes == places[0][0]) & (i.codes == places[1][0])
     bad |= {"user": u.codes < 0, "item": i.codes < 0}
-    if "rating" in cells:
-        bad |= {"unrated": cells["rating"].missing, "rating": cells["rating"].unreadable}
-    if "time" in cells:
-        bad |= {"untimed": cells["time"].missing, "time": cells["time"].unreadable}
+    for role in ("rating", "time"):
+        if role in cells:
+            bad |= {f"no {role}": cells[role].missing, role: cells[role].unreadable}
     if "weight" in cells:
         bad["weight"] = ~(cells["weight"].values > 0)
     good = np.ones(len(u.codes), dtype=bool)
@@ -301,35 +250,10 @@ def _good(
     return good, left_out
 
 
-def _described(
-    source: Table, roles: dict[str, str], cells: dict[str, Cells], rows: int, data: Interactions
-) -> str:
-    """Return which columns were read as what, and how many rows became interactions."""
-    parts = []
-    for role in ("user", "item", "time", "weight", "rating"):
-        if role in roles:
-            read_as = cells[role].read_as
-            parts.append(f"{role} = {roles[role][:60]}{f', read as {read_as}' if read_as else ''}")
-        elif role != "weight":
-            parts.append(f"{role}: none")
-    own = "" if source.named else "; the first row is read as cells, columns are called 1, 2, …"
-    return f"{', '.join(parts)}; rows: {rows + source.ragged:,}, pairs: {len(data.users):,}{own}"
-
-
-def _early(time: NDArray[np.float64] | None) -> list[str]:
-    """Say where times are counted from the oldest; counts that begin at 0 lose nothing by it."""
-    if time is None or not len(time):
-        return []
-    early = int((time < 0).sum() if time.max() < FIRST else (time <= 0).sum())
-    return (
-        [f"times that are not above 0: {early:,}; models count times from the oldest"] if early else []
-    )
-
-
 # ---- features of items and users
 
 
-def described(
+def with_tables(
     data: Interactions,
     items: Any,
     users: Any,
@@ -337,7 +261,7 @@ def described(
     item_id: str | None = None,
     user_id: str | None = None,
 ) -> Interactions:
-    """Return the interactions with features of items and users."""
+    """Return the interactions with the tables of items and users, if there are such."""
     columns = data.columns or Columns()
     features: dict[str, pd.DataFrame] = {}
     if items is not None:
@@ -356,40 +280,31 @@ def described(
 
 
 def features_table(
-    table: Any, what: str, id_column: str, ids: NDArray[np.object_], id_col: str | None = None
+    table: Any, what: str, like: str, ids: NDArray[np.object_], id_col: str | None = None
 ) -> pd.DataFrame:
     """Return the features of items or users indexed by id, one at least among `ids`."""
     if (
         isinstance(table, pd.DataFrame)
         and id_col is None
-        and _indexed(table)
-        and not _usual(table.columns, what, id_column)
+        and not isinstance(table.index, pd.RangeIndex)
+        and table.index.nlevels == 1
+        and _id_column(list(table.columns), what, like) is None
     ):
-        table = table.rename_axis(index="id").reset_index()
-    found = read_features(table, id_col, what, id_column)
+        table = table.rename_axis(index="id")
+    found = read_features(table, id_col, what, like)
     if len(ids) and isinstance(ids[0], int):  # integers in one table and text in the other are the same
         by_text = {str(one): one for one in ids}
         found.index = pd.Index([by_text.get(str(one), one) for one in found.index], dtype=object)
-    elif len(found) and not isinstance(found.index[0], str):
-        found.index = pd.Index([str(one) for one in found.index], dtype=object)
-    if len(found) and not pd.Index(ids).isin(found.index).any():
-        raise InputError(
-            f"{what}s: no {what} id of this table occurs in the interactions; ids are "
-            f"such as {found.index[0]!r} here and {ids[0]!r} there"
-        )
+    check_ids(what, found.index, ids)
     return found
 
 
-def _indexed(table: pd.DataFrame) -> bool:
-    return not isinstance(table.index, pd.RangeIndex) and table.index.nlevels == 1
-
-
-def _usual(names: Any, what: str, like: str | None) -> str | None:
-    known = ITEM_NAMES if what == "item" else USER_NAMES
-    found = usual(list(names), (*((like,) if like else ()), *known, "id"))
+def _id_column(names: Sequence[str], what: str, like: str | None) -> str | None:
+    known = (like, *(ITEM_NAMES if what == "item" else USER_NAMES), "id")
+    found = next((name for name in known if name in names), None)
     if found is None and what in ("item", "user"):
-        told = find_columns([str(name) for name in names])[what]
-        found = next((name for name in told if plain_name(name) not in TITLE), None)
+        likely = find_columns([str(name) for name in names])[what]
+        found = next((name for name in likely if plain_name(name) not in TITLE), None)
     return found
 
 
@@ -407,14 +322,14 @@ def read_features(source: Any, id_col: str | None, what: str, like: str | None =
         Name of the id column of the interactions.
     """
     table = read_table(source, name=None if isinstance(source, (str, os.PathLike)) else f"{what}s")
-    id_col = id_col or _usual(table.names, what, like)
+    id_col = id_col or _id_column(table.names, what, like)
     if id_col is None:
         raise InputError(
             f"{table.name}: no {what} column; found: {some(table.names)}. Name the id column"
         )
     ids = ids_of(table.name, id_col, table.column(id_col), table.file)
     if len(ids.codes) == 0:
-        raise InputError(f"{table.name}: no features of {what}s; there is a header only")
+        raise InputError(f"{table.name}: no features of {what}s; the table has no rows")
     if (ids.codes < 0).any():
         raise InputError(f"{table.name}, row {int(np.argmax(ids.codes < 0)) + 1}: {id_col} is empty")
     if len(ids.ids) < len(ids.codes):
@@ -425,43 +340,114 @@ def read_features(source: Any, id_col: str | None, what: str, like: str | None =
     return pd.DataFrame(columns, index=pd.Index(ids.ids, dtype=object, name=id_col))
 
 
-def feature(column: Any) -> Any:
+def feature(column: Any) -> NDArray[Any]:
     """Return a column as numbers, truth values, or text; several values of a cell joined by |."""
     import pyarrow as pa
 
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if pa.types.is_boolean(kind):
-        cells = column.to_pylist()
-        return np.array(cells, dtype=object if None in cells else bool)
-    if pa.types.is_integer(kind) and column.null_count == 0:
-        return column.cast(pa.int64()).to_numpy()
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return _whole(np.array(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64))
     cells = column.to_pylist()
+    if pa.types.is_boolean(kind):
+        return np.array(cells, dtype=object if None in cells else bool)
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return _whole(floats(column))
     if pa.types.is_temporal(kind):
-        texts = [None if cell is None else cell.isoformat().removesuffix("T00:00:00") for cell in cells]
-        return np.array(texts, dtype=object)
-    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
-        cells = [
-            None if cell is None else "|".join(map(str, cell)) if isinstance(cell, list) else str(cell)
-            for cell in cells
-        ]
-    stripped = ["" if cell is None else cell.strip() for cell in cells]
-    filled = [text for text in stripped if text.lower() not in MISSING]
-    leading = any(len(text) > 1 and text[0] == "0" and text[1].isdigit() for text in filled)
-    if filled and not leading:
-        distinct = list(dict.fromkeys(filled))
+        cells = [None if cell is None else cell.isoformat().removesuffix("T00:00:00") for cell in cells]
+        return np.array(cells, dtype=object)
+    cells = ["|".join(map(str, cell)) if isinstance(cell, list) else cell for cell in cells]
+    texts = ["" if cell is None else str(cell).strip() for cell in cells]
+    distinct = list(dict.fromkeys(text for text in texts if text.lower() not in MISSING))
+    leading = any(len(text) > 1 and text[0] == "0" and text[1].isdigit() for text in distinct)
+    if distinct and not leading:
         values, _ = parsed(distinct)
         if np.isfinite(values).all():
             of = dict(zip(distinct, values, strict=True))
-            return _whole(np.array([of.get(text, np.nan) for text in stripped]))
-    return np.array(
-        [cell if text else None for cell, text in zip(cells, stripped, strict=True)], dtype=object
+            return _whole(np.array([of.get(text, np.nan) for text in texts]))
+    return np.array([str(c) if t else None for c, t in zip(cells, texts, strict=True)], dtype=object)
+
+
+def _whole(values: Any) -> NDArray[Any]:
+    """Return whole numbers without a gap as integers."""
+    values[~np.isfinite(values)] = np.nan
+    return (
+        values.astype(np.int64)
+        if (values == np.floor(values)).all() and (np.abs(values) < 2**53).all()
+        else values
     )
 
 
-def _whole(values: NDArray[np.float64]) -> NDArray[Any]:
-    """Return whole numbers without a gap as integers."""
-    values[~np.isfinite(values)] = np.nan
-    fine = np.isfinite(values).all() and (values == np.floor(values)).all()
-    return values.astype(np.int64) if fine and (np.abs(values) < 2**53).all() else values
+# ---- test halves
+
+
+def with_test(data: Interactions, test: Any, min_rating: float | None = None) -> Interactions:
+    """Return the interactions with a test half marked: `Interactions.with_test`."""
+    if not isinstance(test, Interactions):
+        least = data.columns.min_rating if min_rating is None and data.columns else min_rating
+        name = None if isinstance(test, (str, os.PathLike)) else "test"
+        test = read_rows(test, like=data.columns, name=name)
+        test = test.positive() if least is None or test.rating is None else test.rated(least)
+    rows = np.arange(len(test.users)) if test.held_out is None else np.flatnonzero(test.held_out)
+    users, _ = _matched(data, test, "user")
+    _, item_ids = _matched(data, test, "item")
+    known = rows[users[test.users[rows]] >= 0]
+    # Items of users who are left out are none of the catalogue.
+    every = pd.Index(data.item_ids).append(pd.Index(item_ids[np.unique(test.items[known])])).unique()
+    u = users[test.users[known]]
+    i = every.get_indexer(pd.Index(item_ids[test.items[known]], dtype=object))
+    have = data.users.astype(np.int64) * len(every) + data.items
+    pairs = u.astype(np.int64) * len(every) + i
+    inside, added = np.isin(have, pairs), ~np.isin(pairs, have)
+    columns: dict[str, Any] = {
+        "users": np.concatenate([data.users, u[added]]).astype(np.int32),
+        "items": np.concatenate([data.items, i[added]]).astype(np.int32),
+        "held_out": np.concatenate([inside, np.ones(int(added.sum()), dtype=bool)]),
+        "item_ids": every.to_numpy(dtype=object),
+    }
+    notes = [note for note in test.notes if test.held_out is None]
+    notes.append(f"pairs: {len(pairs):,}, users: {len(np.unique(u)):,}")
+    if len(known) < len(rows):
+        absent_users = len(np.unique(test.users[rows])) - len(np.unique(u))
+        notes.append(
+            f"not among the interactions, left out: users {absent_users:,}, with pairs "
+            f"{len(rows) - len(known):,}"
+        )
+    if len(every) > data.n_items:
+        notes.append(f"items that only it has, ranked, too: {len(every) - data.n_items:,}")
+    for name in ("rating", "time"):
+        ours, theirs = getattr(data, name), getattr(test, name)
+        if ours is not None and added.any():
+            columns[name] = None if theirs is None else np.concatenate([ours, theirs[known][added]])
+            if theirs is None:
+                notes.append(f"it has no {name}s: those of the interactions are left out")
+    if data.weight is not None:  # what is tested weighs 1: it does not train
+        columns["weight"] = np.concatenate([data.weight, np.ones(int(added.sum()))])
+    if data.item_features is not None and len(every) > data.n_items:
+        columns["item_features"] = data.item_features.reindex(every)
+    # Nothing more is said of a test half that is replaced.
+    before = [note for note in data.notes if not note.startswith(OF_TEST)]
+    return replace(data, notes=(*before, *(OF_TEST + note for note in notes)), **columns)
+
+
+def _matched(
+    data: Interactions, test: Interactions, what: str
+) -> tuple[NDArray[np.int64], NDArray[np.object_]]:
+    """Return the positions of the test half's ids in the data, −1 for unknown ones, and the ids."""
+    known, ids = getattr(data, f"{what}_ids"), getattr(test, f"{what}_ids")
+    kind = type(known[0])
+    if type(ids[0]) is not kind:  # text or integers, whichever the interactions have
+        try:
+            converted = [kind(one) for one in ids]
+        except ValueError:
+            converted = []
+        if list(map(str, converted)) != list(map(str, ids)):
+            raise InputError(
+                f"test: {what} ids such as {str(ids[0])[:60]!r} are text, but ids of the interactions "
+                "are integers: use one type"
+            )
+        ids = np.array(converted, dtype=object)
+    positions = pd.Index(known).get_indexer(pd.Index(ids, dtype=object))
+    if (positions < 0).all():
+        raise InputError(
+            f"{test.name}: no {what} id occurs in {data.name}; ids are such as {ids[0]!r} "
+            f"here and {known[0]!r} there"
+        )
+    return positions, ids

@@ -14,7 +14,7 @@ import re
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from recsys.data.columns import ROLE_WORDS, absent, is_number, plain_name
+from recsys.data.columns import ROLE_WORDS, absent, plain_name
 from recsys.errors import InputError, first_line
 from recsys.utils.extras import install_hint
 from recsys.utils.files import MAX_BYTES, check_file, check_growth, shown
@@ -38,12 +38,6 @@ SAMPLE = 2_000  # lines of an irregular file that tell whether it is a table
 DELIMITERS = ("\t", ";", "|", ",", "::")
 PARQUET = (".parquet", ".pq")
 EXCEL = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
-PACKED: dict[bytes, Any] = {
-    b"\x1f\x8b": gzip.open,
-    b"BZh": bz2.open,
-    b"\xfd7zXZ\x00": lzma.open,
-}
-ZIP, ZSTD = b"PK\x03\x04", b"\x28\xb5\x2f\xfd"
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 BOM = b"\xef\xbb\xbf"
 
@@ -55,19 +49,19 @@ class Table:
     name: str  # in messages
     names: list[str]
     get: Callable[[str], Any]
-    header: bool = True  # whether the first row has the names
     named: bool = True  # whether names were read or given
     file: bool = True
     kind: str = "pandas"
+    # Reads columns of text at once; True for those of which few cells differ.
+    load: Callable[[Mapping[str, bool]], None] = lambda chosen: None
     ragged: int = 0  # rows of more fields than the header
     notes: list[str] = field(default_factory=list)
-    index: list[str] = field(default_factory=list)  # columns that are levels of an index
     first: list[str] = field(default_factory=list)  # cells of the first row of delimited text
 
     def column(self, name: str) -> pa.ChunkedArray:
         """Return a column; of two of one name neither."""
         if name not in self.names:
-            raise absent(self.name, name, self.names, self.header)
+            raise absent(self.name, name, self.names, self.named)
         if self.names.count(name) > 1:
             raise InputError(f"{self.name}: several columns have the name {name[:60]!r}: rename them")
         return self.get(name)
@@ -81,7 +75,6 @@ class Table:
 def read_table(
     source: Any,
     *,
-    wanted: Callable[[Table], Mapping[str, bool]] | None = None,
     names: Sequence[str] | None = None,
     header: bool | None = None,
     delimiter: str | None = None,
@@ -95,9 +88,6 @@ def read_table(
     source : path, or frame of pandas, polars or pyarrow
         A file is delimited text, JSON (lines or an array), Parquet (or a folder of it) or Excel; text
         plain, or packed by gzip, bz2, xz, zstd or zip.
-    wanted : callable, optional
-        Takes the table before its cells are read, and returns the names of the columns to read, and
-        whether few of their cells differ.
     names, header, delimiter, encoding : optional
         Of delimited text; decided by the first lines by default.
     name : str, optional
@@ -123,17 +113,14 @@ def read_table(
         raise InputError(f"{where}: the file is empty")
     if delimiter is None and names is None and begin[:1] in (b"[", b"{"):
         return _of_json(text, where)
-    return _of_text(text, where, wanted, names, header, delimiter, encoding is not None)
+    return _of_text(text, where, names, header, delimiter, encoding is not None)
 
 
 def _of_frame(frame: Any, where: str) -> Table:
-    index: list[str] = []
     if isinstance(frame, pd.DataFrame):
-        index = [str(level) for level in frame.index.names if level not in (None, *frame.columns)]
-        frame = frame.reset_index(level=index) if index else frame
-        if not frame.columns.is_unique:
-            twice = frame.columns[frame.columns.duplicated()][0]
-            raise InputError(f"{where}: several columns have the name {str(twice)[:60]!r}: rename them")
+        frame = frame.reset_index(
+            [one for one in frame.index.names if one not in (None, *frame.columns)]
+        )
     table = wrapped(where, frame)
     names = list(table.columns)
     for one in names:
@@ -145,7 +132,7 @@ def _of_frame(frame: Any, where: str) -> Table:
         native = table[name].to_native()
         return as_arrow(where, name, native.to_arrow() if kind == "polars" else native)
 
-    return Table(where, names, get, file=False, kind=kind, index=index)
+    return Table(where, names, get, file=False, kind=kind)
 
 
 def as_arrow(where: str, name: str, cells: Any) -> pa.ChunkedArray:
@@ -180,9 +167,7 @@ def _plain(cell: Any) -> Any:
         cell = cell.item()
     if isinstance(cell, (list, tuple, set, frozenset, np.ndarray)):
         return "|".join(str(part) for part in cell)
-    if isinstance(cell, dict):
-        return json.dumps(cell, ensure_ascii=False)
-    if pd.isna(cell):
+    if not isinstance(cell, dict) and pd.isna(cell):
         return None
     return cell if isinstance(cell, (str, bool, int, float)) else str(cell)
 
@@ -194,7 +179,7 @@ def _of_parquet(path: Path, where: str) -> Table:
     if not path.is_dir():
         check_file(path)
     try:
-        schema = pq.read_schema(path) if path.is_file() else pq.ParquetDataset(path).schema
+        schema = pq.ParquetDataset(path).schema
         if path.is_file():
             meta = pq.read_metadata(path)
             grown = sum(meta.row_group(k).total_byte_size for k in range(meta.num_row_groups))
@@ -261,57 +246,27 @@ def is_header(cells: Sequence[str]) -> bool:
     """Return whether a first row has names: a word of a role, or neither numbers nor empty cells."""
     if any(plain_name(cell) in ROLE_WORDS for cell in cells):
         return True
-    return all(cell.strip() and not is_number(cell) for cell in cells)
+    numbers = pd.to_numeric(pd.Series(cells, dtype=object).str.replace(",", "."), errors="coerce")
+    return all(cell.strip() for cell in cells) and bool(numbers.isna().all())
 
 
 def _of_json(text: Any, where: str) -> Table:
-    content = bytes(text).decode()
-    rows: Any = []
     read = json.JSONDecoder(parse_constant=lambda _: None).decode  # NaN and Infinity are empty cells
+    rows: Any = []
     try:
-        if content.lstrip()[0] == "{":
-            for line in content.split("\n"):
-                if line.strip():
-                    rows.append(read(line))
+        content = bytes(text).decode()
+        if content.lstrip()[0] == "[":
+            rows = read(content)
         else:
-            rows = read(content)
+            rows.extend(read(line) for line in content.split("\n") if line.strip())
     except (ValueError, RecursionError) as error:
-        if rows:
-            raise InputError(f"{where}: object {len(rows) + 1:,} is not JSON: {error}") from None
-        try:
-            rows = read(content)
-        except (ValueError, RecursionError):
-            raise InputError(f"{where}: neither JSON lines nor a JSON array: {error}") from None
-    if isinstance(rows, list) and len(rows) == 1 and _of_columns(rows[0]):
-        rows = rows[0]
-    cells: dict[str, dict[int, Any]] = {}
-    if _of_columns(rows):
-        cells = {key: dict(enumerate(column)) for key, column in rows.items()}
-        rows = next(iter(rows.values()))
-    elif not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
+        what = f"object {len(rows) + 1:,} is not JSON" if rows else "neither JSON lines nor an array"
+        raise InputError(f"{where}: {what}: {error}") from None
+    if not rows or not all(isinstance(row, dict) for row in rows):
         raise InputError(f"{where}: a JSON table must have one object per row, in lines or in an array")
-    else:
-        for k, row in enumerate(rows):
-            for key, cell in row.items():
-                cells.setdefault(key, {})[k] = cell
-            _check_width(where, len(cells))
-
-    def get(name: str) -> Any:
-        column = [cells[name].get(k) for k in range(len(rows))]
-        if any(isinstance(cell, (list, dict)) for cell in column):
-            column = [_plain(cell) for cell in column]
-        return as_arrow(where, name, column)
-
-    return Table(where, list(cells), get)
-
-
-def _of_columns(found: Any) -> bool:
-    return (
-        isinstance(found, dict)
-        and len(found) > 1
-        and all(isinstance(cells, list) for cells in found.values())
-        and len({len(cells) for cells in found.values()}) == 1
-    )
+    names = list(dict.fromkeys(key for row in rows for key in row))
+    _check_width(where, len(names))
+    return Table(where, names, lambda name: as_arrow(where, name, [row.get(name) for row in rows]))
 
 
 # ---- text
@@ -322,18 +277,16 @@ def _unpacked(path: Path) -> bytes | mmap.mmap:
     size = check_file(path)
     with path.open("rb") as file:
         begin = file.read(6)
-        if begin[:4] not in (ZIP, ZSTD) and not begin.startswith(tuple(PACKED)):
+        opened = next((opener for mark, opener in PACKED.items() if begin.startswith(mark)), None)
+        if opened is None:
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
-    grown, line, parts = 0, 0, []
+    grown, parts = 0, []
     try:
-        for part in _parts(path, begin):
-            grown += len(part)
-            check_growth(path, size, grown)
-            end = part.rfind(b"\n")
-            line = line + len(part) if end < 0 else len(part) - end - 1
-            if line > LONGEST_LINE:
-                raise InputError(f"{shown(path)}: a line has more than {LONGEST_LINE:,} bytes")
-            parts.append(part)
+        with opened(path) as stream:
+            while part := stream.read(STRETCH):
+                grown += len(part)
+                check_growth(path, size, grown)
+                parts.append(part)
     except InputError:
         raise
     except (OSError, EOFError, lzma.LZMAError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
@@ -341,28 +294,27 @@ def _unpacked(path: Path) -> bytes | mmap.mmap:
     return b"".join(parts)
 
 
-def _parts(path: Path, begin: bytes) -> Iterator[bytes]:
+def _zipped(path: Path) -> Any:
+    archive = zipfile.ZipFile(path)
+    inside = [one for one in archive.infolist() if not one.is_dir() and "__MACOSX" not in one.filename]
+    if len(inside) != 1:
+        raise InputError(f"{shown(path)}: {len(inside)} files in the archive; it must contain one")
+    return archive.open(inside[0])
+
+
+def _zstd(path: Path) -> Any:
     import pyarrow as pa
 
-    if begin[:4] == ZIP:
-        with zipfile.ZipFile(path) as archive:
-            inside = [
-                one for one in archive.infolist() if not one.is_dir() and "__MACOSX" not in one.filename
-            ]
-            if len(inside) != 1:
-                raise InputError(
-                    f"{shown(path)}: {len(inside)} files in the archive; it must contain one"
-                )
-            check_growth(path, path.stat().st_size, inside[0].file_size)
-            with archive.open(inside[0]) as stream:
-                yield from iter(lambda: stream.read(STRETCH), b"")
-        return
-    if begin[:4] == ZSTD:
-        file: Any = pa.input_stream(str(path), compression="zstd")
-    else:
-        file = next(opener for mark, opener in PACKED.items() if begin.startswith(mark))(path)
-    with file as stream:
-        yield from iter(lambda: stream.read(STRETCH), b"")
+    return pa.input_stream(str(path), compression="zstd")
+
+
+PACKED: dict[bytes, Callable[[Path], Any]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ\x00": lzma.open,
+    b"PK\x03\x04": _zipped,
+    b"\x28\xb5\x2f\xfd": _zstd,
+}
 
 
 def _utf8(data: Any, encoding: str | None, where: str) -> Any:
@@ -382,23 +334,21 @@ def _utf8(data: Any, encoding: str | None, where: str) -> Any:
 def _of_text(
     text: Any,
     where: str,
-    wanted: Callable[[Table], Mapping[str, bool]] | None,
     names: Sequence[str] | None,
     header: bool | None,
     delimiter: str | None,
     encoded: bool,
 ) -> Table:
     notes: list[str] = []
-    lines = _first_lines(text, where)
+    first, second = _first_lines(text, where)
     try:
-        first = lines[0].decode()
-    except UnicodeDecodeError:
+        first.encode()
+    except UnicodeEncodeError:
         text, encoded = _cp1252(text, notes), True
-        first = _first_lines(text, where)[0].decode()
+        first, second = _first_lines(text, where)
     skip = 0
     if delimiter is None and re.fullmatch(r'"?sep=(.|\t)"?', first):
-        delimiter, skip = first.strip('"')[-1], 1
-        first = lines[1].decode(errors="replace") if len(lines) > 1 else ""
+        delimiter, skip, first = first.strip('"')[-1], 1, second
     if delimiter is None:
         delimiter = max(DELIMITERS, key=lambda mark: first.count(mark) * len(mark))
         if delimiter not in first:
@@ -411,23 +361,27 @@ def _of_text(
     cells = (_fields([first], where, delimiter) or [[]])[0]
     own = is_header(cells) if header is None and names is None else bool(header)
     found = _names(where, cells, names, own)
-    columns: dict[str, Any] = {}
-    named = own or names is not None
-    table = Table(where, found, columns.__getitem__, own, named, notes=notes, first=cells)
     several = _holds_line_ends(text, where, delimiter, len(found))
-    chosen = dict.fromkeys(found, True) if wanted is None else dict(wanted(table))
-    form = (where, delimiter, skip + own, found, chosen)
-    try:
-        columns |= _read(text, *form, several)
-    except _Irregular as error:
-        if "UTF8" in str(error):
-            if encoded:
+    columns: dict[str, Any] = {}
+
+    def load(chosen: Mapping[str, bool]) -> None:
+        form = (where, delimiter, skip + own, found, chosen)
+        try:
+            columns.update(_read(text, *form, several))
+        except _Irregular as error:
+            if "UTF8" in str(error) and encoded:
                 raise InputError(f"{where}: the text is not UTF-8: set its encoding") from None
-            text = _cp1252(text, notes)
-        irregular, table.ragged = _read_irregular(text, *form)
-        columns |= irregular
-    if own and columns and len(next(iter(columns.values()))) == 0:
-        raise InputError(f"{where}: no interactions; there is a header only")
+            data = _cp1252(text, table.notes) if "UTF8" in str(error) else text
+            irregular, table.ragged = _read_irregular(data, *form)
+            columns.update(irregular)
+
+    def get(name: str) -> Any:
+        if name not in columns:
+            load(dict.fromkeys(found, True))
+        return columns[name]
+
+    named = own or names is not None
+    table = Table(where, found, get, named, load=load, notes=notes, first=cells)
     return table
 
 
@@ -443,12 +397,12 @@ def _cp1252(text: Any, notes: list[str]) -> bytes:
     return bytes(text).decode("cp1252", errors="replace").encode()
 
 
-def _first_lines(text: Any, where: str) -> list[bytes]:
-    end = text.find(b"\n", 0, LONGEST_LINE)
-    if end < 0 and len(text) > LONGEST_LINE:
+def _first_lines(text: Any, where: str) -> tuple[str, str]:
+    first, _, rest = text[: LONGEST_LINE + 1].partition(b"\n")
+    if len(first) > LONGEST_LINE:
         raise InputError(f"{where}: the first line has more than {LONGEST_LINE:,} bytes")
-    end = text.find(b"\n", end + 1, end + 1 + LONGEST_LINE) if end >= 0 else end
-    return (text[:end] if end >= 0 else text[:LONGEST_LINE]).replace(b"\r", b"").split(b"\n")
+    second = rest.partition(b"\n")[0]
+    return tuple(line.rstrip(b"\r").decode(errors="surrogateescape") for line in (first, second))
 
 
 class _Irregular(Exception):

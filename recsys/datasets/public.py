@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from recsys.data import reading
 from recsys.data.interactions import Interactions
+from recsys.data.reading import read_features
 from recsys.data.tables import read_table, read_text
 from recsys.datasets.fetch import dataset
 from recsys.errors import DatasetError
@@ -38,9 +39,9 @@ def sample_folder() -> Path:
 )
 def read_sample(folder: Path) -> Interactions:
     """Read interactions and both tables of features."""
-    data = reading.read(folder / "interactions.csv", plain=True)
-    items = reading.read_features(folder / "items.csv", "item_id", "item")
-    users = reading.read_features(folder / "users.csv", "user_id", "user")
+    data = _read(folder / "interactions.csv")
+    items = read_features(folder / "items.csv", "item_id", "item")
+    users = read_features(folder / "users.csv", "user_id", "user")
     return data.with_features(items=items, users=users)
 
 
@@ -57,7 +58,7 @@ def read_sample(folder: Path) -> Interactions:
 )
 def read_ml100k(folder: Path) -> Interactions:
     """Read ratings, and films and users where their files are there."""
-    data = reading.read(folder / "u.data", names=RATINGS, delimiter="\t", plain=True)
+    data = _read(folder / "u.data", names=RATINGS, delimiter="\t")
     if (folder / "u.item").is_file():
         names = ("id", "title", "date", "video", "url", *ML100K_GENRES)
         films = _texts(folder / "u.item", names, "|")
@@ -90,7 +91,7 @@ def read_ml1m(folder: Path) -> Interactions:
         time = np.array([float(cell) if cell else -np.inf for cell in order])
         data = Interactions.from_ids(user, item, rating.astype(np.float64), time)
     else:
-        data = reading.read(folder / "ratings.dat", names=RATINGS, delimiter="::", plain=True)
+        data = _read(folder / "ratings.dat", names=RATINGS, delimiter="::")
     if (folder / "movies.dat").is_file():
         films = _texts(folder / "movies.dat", ("id", "title", "genres"), "::")
         data = data.with_features(items=_with_year(films))
@@ -120,9 +121,9 @@ def read_ml1m(folder: Path) -> Interactions:
 )
 def read_ml20m(folder: Path) -> Interactions:
     """Read ratings, and films where their file is there; the latest ones are of the same form."""
-    data = reading.read(folder / "ratings.csv", plain=True)
+    data = _read(folder / "ratings.csv")
     if (folder / "movies.csv").is_file():
-        films = reading.read_features(folder / "movies.csv", "movieId", "item")
+        films = read_features(folder / "movies.csv", "movieId", "item")
         films["genres"] = films["genres"].replace("(no genres listed)", "")
         data = data.with_features(items=_with_year(films))
     return data
@@ -133,7 +134,7 @@ def read_ml20m(folder: Path) -> Interactions:
 )
 def read_bookcrossing(folder: Path) -> Interactions:
     """Read pairs of user and item."""
-    return reading.read(folder / "interactions.csv.gz", plain=True)
+    return _read(folder / "interactions.csv.gz")
 
 
 @dataset("ciaodvd", "CiaoDVD", files=("movie-ratings.txt.gz",), or_files=(("movie-ratings.txt",),))
@@ -154,7 +155,7 @@ def read_ciaodvd(folder: Path) -> Interactions:
 @dataset("filmtrust", "FilmTrust", files=("ratings.txt",))
 def read_filmtrust(folder: Path) -> Interactions:
     """Read user, item and rating."""
-    return reading.read(folder / "ratings.txt", names=RATINGS[:3], delimiter=" ", plain=True)
+    return _read(folder / "ratings.txt", names=RATINGS[:3], delimiter=" ")
 
 
 @dataset("jester", "Jester 1, positive ratings", files=("jester-data-1.csv.gz",))
@@ -191,7 +192,13 @@ def read_jester(folder: Path) -> Interactions:
 )
 def read_lastfm(folder: Path) -> Interactions:
     """Read users and artists, with counts as ratings if available."""
-    return reading.read(folder / "user_artists.dat", user="userID", item="artistID", plain=True)
+    return _read(folder / "user_artists.dat", user="userID", item="artistID")
+
+
+def _read(path: Path, **decisions: Any) -> Interactions:
+    """Read interactions; the columns are no news."""
+    data = Interactions.from_frame(path, **decisions)
+    return replace(data, notes=data.notes[1:])
 
 
 def _texts(path: Path, names: tuple[str, ...], delimiter: str) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from recsys.data import Interactions
 from recsys.data.columns import Columns
-from recsys.data.reading import features_table, read
+from recsys.data.reading import features_table, read_rows
 from recsys.errors import InputError
 from recsys.rankers import ModelPackage
 from recsys.utils import frames
@@ -26,7 +26,7 @@ def updated(package: ModelPackage, add: Any, remove: Any, items: Any) -> Interac
         weight = columns.weight if package.ranker.weighted else None
         new = add
         if not isinstance(add, Interactions):
-            new = read(add, like=replace(columns, weight=weight), weight=weight, keep_zero=True)
+            new = read_rows(add, {"weight": weight}, like=replace(columns, weight=weight))
         data = merged(data, new, columns)
     if remove is not None:
         removed = _removed(data, remove, columns)
@@ -208,7 +208,7 @@ def _without(
 def _removed(data: Interactions, remove: Any, columns: Columns) -> NDArray[np.bool_]:
     """Return which pairs are in a table of users and items, of users alone, or of items alone."""
     if isinstance(remove, (str, os.PathLike)):
-        rows = read(remove, like=columns, keep_zero=True)
+        rows = read_rows(remove, like=columns)
         remove = pd.DataFrame(
             {columns.user: rows.user_ids[rows.users], columns.item: rows.item_ids[rows.items]}
         )

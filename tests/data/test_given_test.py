@@ -83,7 +83,7 @@ def test_ratings_and_times_stay_where_both_have_them():
     assert found.rating.tolist() == [1, 2, 3, 4] and found.time.tolist() == [10, 20, 30, 40]
     bare = data.with_test(named(more))
     assert bare.rating is None and bare.time is None
-    assert "ratings are left out: the test half has none" in bare.notes
+    assert "test half: it has no ratings: those of the interactions are left out" in bare.notes
     inside = data.with_test(named([(0, 0)]))  # nothing is added, and nothing missing
     assert inside.rating.tolist() == [1, 2, 3] and inside.time.tolist() == [10, 20, 30]
 
@@ -109,7 +109,7 @@ def test_columns_are_those_of_the_interactions_or_usual_ones(tmp_path):
     assert pairs(data.with_test(low, min_rating=2), True) == {("b", "y"), ("a", "x")}
     whole = named([(0, 1)], whole=True)
     with pytest.raises(
-        InputError, match="test: user id 'a' is text, but ids of the interactions are in"
+        InputError, match="test: user ids such as 'a' are text, but ids of the interactions are in"
     ):
         whole.with_test(pd.DataFrame({"user": ["a"], "item": ["1"]}))
 

@@ -300,13 +300,13 @@ def test_what_a_killed_download_leaves_is_not_used(served, tmp_path):
 
 
 def test_a_new_dataset_is_one_decorated_reader(monkeypatch, tmp_path):
-    from recsys.data import read_interactions
+    from recsys.data import Interactions
 
     monkeypatch.setattr(datasets.DATASETS, "_entries", dict(datasets.DATASETS._entries))
 
     @datasets.dataset("pairs", "Pairs", files=("pairs.csv",), or_files=(("pairs.tsv",),))
     def read(folder):
-        return read_interactions(next(folder.glob("pairs.?sv")))
+        return Interactions.from_frame(next(folder.glob("pairs.?sv")))
 
     with pytest.raises(DatasetError, match=r"put pairs.csv in pairs/ under --data-dir"):
         load_dataset("pairs", tmp_path)

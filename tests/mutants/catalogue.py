@@ -472,14 +472,14 @@ MUTANTS = [
     ),
     Mutant(
         "what is tested trains, too, where both files have it",
-        "data/given_test.py",
+        "data/reading.py",
         "inside, added = np.isin(have, pairs), ",
         "inside, added = np.zeros(len(have), dtype=bool), ",
         ("tests/data/test_given_test.py", "-k", "training_is_all"),
     ),
     Mutant(
         "items that only the test half has are no candidates",
-        "data/given_test.py",
+        "data/reading.py",
         "known = rows[users[test.users[rows]] >= 0]",
         "known = rows[(users[test.users[rows]] >= 0) & np.isin(item_ids[test.items[rows]], data.item_ids)]",
         ("tests/data/test_given_test.py", "-k", "training_is_all"),

@@ -102,7 +102,10 @@ def test_a_least_rating_drops_rows(kind):
 WRONG = {
     "no column 'userid' (did you mean 'user_id'?)": {"user": "userid"},
     "no column 'star' (did you mean 'stars'?)": {"rating": "star"},
-    "ts must be numbers": {"rating": "ts", "time": None},
+    "ts is not a rating column ('2024-01-01 00:00:00'): 5 of 5 cells cannot be read": {
+        "rating": "ts",
+        "time": None,
+    },
     "when is not a time column ('noon'): 5 of 5 cells cannot be read": {
         "table": ROWS.assign(when="noon"),
         "time": "when",
@@ -117,7 +120,7 @@ WRONG = {
     },
     "must be a table of pandas, polars or pyarrow, not list": {"table": [1, 2]},
     "no interactions": {"table": ROWS.iloc[:0]},
-    "no item id of this table occurs in the interactions; ids are such as '1'": {
+    "no item id of this table occurs in the interactions; ids are such as 1 here": {
         "items": ITEMS.assign(item_id=[1, 2])
     },
     "item id 'rum' occurs twice": {"items": ITEMS.assign(item_id=["rum", "rum"])},
