@@ -9,7 +9,6 @@ from recsys.explain.reasons import (
     Reasons,
     blend_parts,
     reasons,
-    reasons_for_items,
     reasons_for_lists,
 )
 from recsys.explain.rule import Rule, agreement, rule_weight, signed_weights
@@ -38,7 +37,6 @@ __all__ = [
     "lower_bound",
     "measure_rule",
     "reasons",
-    "reasons_for_items",
     "reasons_for_lists",
     "rule_weight",
     "search_rule",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,8 +13,7 @@ from recsys.rankers.base import Ranker
 from recsys.utils.validation import check_ids, check_integer, clean_matrix
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
     """Rank and score of an item without one liked item."""
 
     without: int
@@ -23,8 +21,7 @@ class Change:
     rank: int
 
 
-@dataclass(frozen=True)
-class WhatIf:
+class WhatIf(NamedTuple):
     """Rank of an item, and its rank without each liked item.
 
     Attributes

@@ -27,30 +27,18 @@ class ItemRule:
     ----------
     items : tuple of int
         One or two liked items.
-    support : int
-        Number of users who like all of `items`.
-    hits : int
-        Number of these users who like the item.
+    support, hits : int
+        Number of users who like all of `items`, and of those who like the item as well.
     precision : float
         hits / support.
-    others : int
-        Number of all remaining users.
-    others_hits : int
-        Number of remaining users who like the item.
+    others, others_hits : int
+        Number of all remaining users, and of those who like the item.
     base : float
         others_hits / others.
     low : float
         Lower bound of the exact one-sided 95% interval of the precision.
     tested, tested_hits : int
         `support` and `hits` among the users of the other half, which tests the rule.
-
-    Examples
-    --------
-    >>> likes = np.zeros((60, 3), np.float32)
-    >>> likes[:30, [0, 2]] = likes[30:, 1] = 1
-    >>> rule = item_rule(sp.csr_matrix(likes), np.array([0, 1]), 2)
-    >>> rule.items, rule.hits, rule.support, rule.others_hits, rule.others
-    ((0,), 30, 30, 0, 30)
     """
 
     items: tuple[int, ...]
@@ -89,7 +77,7 @@ def item_rule(
     """Return the conjunction of liked items that best predicts an item.
 
     The rule is chosen on a random half of the users. It is returned if the lower bound of its precision
-    exceeds the share of the remaining users, on the other half and on all users.
+    exceeds the share of the remaining users, on the other half and on all users; else None.
 
     Parameters
     ----------
@@ -105,11 +93,6 @@ def item_rule(
         Seed of the halves.
     item_users : (users, items) CSC, optional
         `user_items` as CSC, to save time.
-
-    Returns
-    -------
-    ItemRule or None
-        None if no conjunction passes the test.
 
     Examples
     --------
@@ -128,18 +111,14 @@ def item_rule(
     liked = np.setdiff1d(check_ids("liked", liked, m), [item])
     if len(liked) == 0 or users < 4:
         return None
-
-    def likes(k: int) -> NDArray[np.bool_]:
-        mask = np.zeros(users, dtype=bool)
-        mask[by_item.indices[by_item.indptr[k] : by_item.indptr[k + 1]]] = True
-        return mask
-
-    target = likes(item)
-    has = np.array([likes(k) for k in liked])
     chosen_on = np.random.default_rng(seed).random(users) < 0.5
     tested_on, everybody = ~chosen_on, np.ones(users, dtype=bool)
     if exclude is not None:
         chosen_on[exclude] = tested_on[exclude] = everybody[exclude] = False
+    has = np.zeros((len(liked) + 1, users), dtype=bool)
+    for k, one in enumerate((*liked, item)):
+        has[k, by_item.indices[by_item.indptr[one] : by_item.indptr[one + 1]]] = True
+    has, target = has[:-1], has[-1]
     if len(liked) > MOST_ITEMS:
         shared = (has[:, chosen_on] & target[chosen_on]).sum(axis=1)
         keep = np.sort(np.argsort(-shared, kind="stable")[:MOST_ITEMS])
@@ -149,8 +128,7 @@ def item_rule(
     a, b = np.unravel_index(int(np.argmax(low)), low.shape)
     if low[a, b] <= base:
         return None
-    items = tuple(int(liked[k]) for k in sorted({int(a), int(b)}))
-    both = has[a] & has[b]
+    items, both = tuple(sorted({int(liked[a]), int(liked[b])})), has[a] & has[b]
     tested = _counted(items, both, target, tested_on)
     rule = _counted(items, both, target, everybody)
     holds = tested.low > tested.base and rule.low > rule.base and rule.support >= min_support
@@ -183,13 +161,6 @@ def _counted(
     inside, outside = holds & users, ~holds & users
     support, hits = int(inside.sum()), int((inside & target).sum())
     others, others_hits = int(outside.sum()), int((outside & target).sum())
-    return ItemRule(
-        items,
-        support,
-        hits,
-        hits / max(support, 1),
-        others,
-        others_hits,
-        others_hits / max(others, 1),
-        lower_bound(hits, support),
-    )
+    precision, base = hits / max(support, 1), others_hits / max(others, 1)
+    low = lower_bound(hits, support)
+    return ItemRule(items, support, hits, precision, others, others_hits, base, low)

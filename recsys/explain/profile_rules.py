@@ -39,11 +39,6 @@ class Attributes:
     X : (items, attributes) uint8
     names : tuple of str
         The value of a genre or decade, else `column=value`.
-
-    Examples
-    --------
-    >>> len(Attributes(np.eye(3, dtype=np.uint8), ("Drama", "1990s", "color=red")))
-    3
     """
 
     X: NDArray[np.uint8]
@@ -104,16 +99,11 @@ class TasteRule:
     Attributes
     ----------
     rule : Rule
-        Rule over attributes of items.
     shown : bool
         Whether the rule is informative: it saves bits, its lift exceeds a minimum, the lower bound of
         its share of the profile exceeds its share of other items, and it covers a candidate.
-    support, profile : int
-        Number of covered items of the profile, and of all its items.
-    catalogue, items : int
-        Items that it covers, and all.
-    unseen, candidates : int
-        Candidates that it covers, and all.
+    support, profile, catalogue, items, unseen, candidates : int
+        Items of the profile, of the catalog and of the candidates, those it covers and all.
     tested, tested_hits : int
         Number of held-out items of the profile, and of covered ones.
     low : float
@@ -122,15 +112,6 @@ class TasteRule:
         Covered share of the items outside the profile.
     bits : float
         Bits saved by the rule to describe its training items, minus the bits of the rule.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(3)
-    >>> X = (rng.random((300, 12)) < 0.3).astype(np.uint8)
-    >>> liked = np.flatnonzero(X[:, 2] & X[:, 7])[3:]
-    >>> result = taste_rule(liked, Attributes(X, tuple("abcdefghijkl")), np.ones(300))
-    >>> print(result.rule, result.support == result.profile == len(liked), result.unseen)
-    c ∧ h True 3
     """
 
     rule: Rule
@@ -159,6 +140,8 @@ def taste_rule(
 ) -> TasteRule | None:
     """Return a rule that describes the items of a profile.
 
+    None for a profile of fewer than 5 items or of all items, or without attributes.
+
     Parameters
     ----------
     items : (liked,) int
@@ -173,11 +156,6 @@ def taste_rule(
         Share of the profile for the test of the rule.
     seed : int
         Seed of the held-out part and of the sampled other items.
-
-    Returns
-    -------
-    TasteRule or None
-        None for a profile of fewer than 5 items or of all items, or without attributes.
 
     Examples
     --------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,11 +34,6 @@ class Reasons:
         Number of unlisted liked items.
     unit : str
         "users" if the score is a popularity, else empty.
-
-    Examples
-    --------
-    >>> Reasons("exact", score=0.5, bias=0.125, items=[(4, 0.375)], others=0.025).base
-    0.1
     """
 
     kind: str
@@ -56,21 +50,29 @@ class Reasons:
         return self.bias - self.others
 
 
-def reasons(ranker: Ranker, userid: int, row: Any, item: int, N: int = 10, **options: Any) -> Reasons:
+def reasons(
+    ranker: Ranker,
+    userid: int,
+    row: Any,
+    item: int,
+    N: int = 10,
+    *,
+    recalculate_user: bool = False,
+    times: Any = None,
+) -> Reasons:
     """Return the contributions of liked items to the score of an item.
 
     Parameters
     ----------
     ranker : Ranker
         Fitted.
-    userid : int
+    userid, recalculate_user, times
+        As in `Ranker.explain`.
     row : (1, items) sparse matrix
         The liked items.
     item : int
     N : int ≥ 1
         Largest number of liked items to list.
-    **options
-        `recalculate_user` and `times`, as in `Ranker.explain`.
 
     Examples
     --------
@@ -81,38 +83,14 @@ def reasons(ranker: Ranker, userid: int, row: Any, item: int, N: int = 10, **opt
     >>> result.kind, len(result.items)
     ('exact', 5)
     """
-    return reasons_for_items(ranker, userid, row, [item], N, **options)[0]
-
-
-def reasons_for_items(
-    ranker: Ranker,
-    userid: int,
-    row: Any,
-    items: ArrayLike,
-    N: int = 10,
-    *,
-    recalculate_user: bool = False,
-    times: Any = None,
-    scores: ArrayLike | None = None,
-) -> list[Reasons]:
-    """Return the `reasons` of several items for one user. Other parameters: as in `reasons`.
-
-    Parameters
-    ----------
-    items : (n,) int
-    scores : (n,) float, optional
-        Scores of the items, if known; saves time for models without contributions.
-    """
     liked = clean_matrix(row, n_rows=1, name="row")
+    [item] = check_ids("item", [item], getattr(ranker, "n_items_", None))
     times = stored_times(ranker, userid, times)
-    wanted = check_ids("item", items, getattr(ranker, "n_items_", None))
-    if scores is None and "explain" not in ranker.capabilities:
-        options = {"recalculate_user": recalculate_user, "times": times}
-        score = ranker.scores if liked.nnz == 0 else partial(score_rows, ranker)
-        scores = score([userid], liked, **options)[0, wanted]
-    known = None if scores is None else [np.asarray(scores, dtype=np.float64)]
-    options = {"recalculate_user": recalculate_user, "times": times, "scores": known}
-    return reasons_for_lists(ranker, [userid], liked, [wanted], N, **options)[0]
+    options = {"recalculate_user": recalculate_user, "times": times}
+    scores = None
+    if "explain" not in ranker.capabilities:
+        scores = [score_rows(ranker, [userid], liked, **options)[0, [item]]]
+    return reasons_for_lists(ranker, [userid], liked, [[item]], N, scores=scores, **options)[0][0]
 
 
 def reasons_for_lists(
@@ -125,17 +103,9 @@ def reasons_for_lists(
     scores: Sequence[NDArray[Any]] | None = None,
     **options: Any,
 ) -> list[list[Reasons]]:
-    """Return the `reasons` of the items in lists of several users. Other parameters: as in `reasons`.
+    """Return the `reasons` of the `items` in lists of several users, an array for each row.
 
-    Parameters
-    ----------
-    userids : (users,) int
-    rows : (users, items) sparse matrix
-        The liked items.
-    items : sequence of int arrays
-        Items of each user.
-    scores : sequence of float arrays, optional
-        Scores of the items; required for models without contributions.
+    `scores` are those of the items; required for models without contributions.
     """
     check_integer("N", N, 1)
     liked = clean_matrix(rows, n_rows=len(items), name="rows")
@@ -212,10 +182,7 @@ def score_rows(
     *,
     recalculate_user: bool = False,
 ) -> NDArray[Any]:
-    """Score rows, without stored factors of the user.
-
-    The features of the user count unless the user is new.
-    """
+    """Score rows without stored factors of the users; features of users count unless they are new."""
     known = not recalculate_user and getattr(ranker, "user_features_", None) is not None
     fold_in = "fold-in" in ranker.capabilities and not known
     return ranker.scores(userids, rows, recalculate_user=fold_in, times=times)
@@ -234,18 +201,7 @@ def blend_parts(
 ) -> list[PartShare]:
     """Return the contribution of each model of a blend to a score; empty for other rankers.
 
-    Parameters
-    ----------
-    ranker, userid, row, item, times
-        As in `reasons`.
-
-    Examples
-    --------
-    >>> from recsys import load_dataset, make_ranker
-    >>> R = load_dataset("sample").matrix
-    >>> model = make_ranker("blend", models="ease+msdw").fit(R, show_progress=False)
-    >>> [part.name for part in blend_parts(model, 3, R[3], 10)]
-    ['ease', 'msdw']
+    Parameters as in `reasons`.
     """
     blend: Any = ranker
     if not hasattr(blend, "part_scores"):

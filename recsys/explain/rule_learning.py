@@ -24,19 +24,7 @@ SETTINGS = ((0.0, 0.0), (0.1, 0.005), (0.5, 0.02), (1.0, 0.04))
 
 
 class LearnedRule(NamedTuple):
-    """A learned rule with its machine and settings.
-
-    Attributes
-    ----------
-    rule : Rule
-    machine : KOMD
-        The fitted machine of the rule.
-    regularization : float
-        λ of the machine.
-    min_gain : float
-        Smallest gain of a clause.
-    search : SearchResult
-    """
+    """A learned rule, its fitted machine with its λ, the smallest gain of a clause, and the search."""
 
     rule: Rule
     machine: KOMD
@@ -130,7 +118,6 @@ class MeasuredRule(NamedTuple):
         Share of the majority class among held-out rows.
     rows, held_out : int
         Number of training rows and of held-out rows.
-    search : SearchResult
     """
 
     rule: Rule

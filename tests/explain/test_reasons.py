@@ -13,7 +13,7 @@ from recsys.explain import (
     item_attributes,
     item_rule,
     reasons,
-    reasons_for_items,
+    reasons_for_lists,
     taste_rule,
     what_if,
 )
@@ -199,7 +199,8 @@ def test_reasons_of_a_list_are_those_of_each_item(name):
     data = load_dataset("sample")
     ranker = make_ranker(name).fit(data.matrix, show_progress=False)
     ids = ranker.recommend(7, data.matrix[7], N=5).ids
-    together = reasons_for_items(ranker, 7, data.matrix[7], ids, 4)
+    scores = ranker.scores(7, data.matrix[7], recalculate_user=True)[0, ids]
+    [together] = reasons_for_lists(ranker, [7], data.matrix[7], [ids], 4, scores=[scores])
     for item, found in zip(ids.tolist(), together, strict=True):
         alone = reasons(ranker, 7, data.matrix[7], item, 4)
         assert (found.kind, found.unlisted, found.unit) == (alone.kind, alone.unlisted, alone.unit)
@@ -210,5 +211,5 @@ def test_reasons_of_a_list_are_those_of_each_item(name):
         assert shares[0] == pytest.approx(shares[1], rel=1e-6, abs=1e-9)
     nothing = data.matrix[7] * 0
     nothing.eliminate_zeros()
-    assert [one.kind for one in reasons_for_items(ranker, 7, nothing, ids)] == ["popularity"] * 5
-    assert reasons_for_items(ranker, 7, data.matrix[7], []) == []
+    assert reasons(ranker, 7, nothing, ids[0]).kind == "popularity"
+    assert reasons_for_lists(ranker, [7], data.matrix[7], [[]], scores=[scores[:0]]) == [[]]
