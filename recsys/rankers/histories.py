@@ -184,20 +184,19 @@ class HistoryRanker(Ranker):
     ) -> list[Shares]:
         """Return scores and the contribution of each item of the rows, from those of features."""
         A, of_items = self._history_features(rows.matrix, users), self._items(rows.matrix.shape[1])
-        A.sort_indices()
         first = A.shape[1] - of_items.shape[1]  # features of the user come before
-        scores, out = self._some_scores(A, rows, items, users), []
-        shares = self._feature_shares(A, items)
+        scores, shares, out = (
+            self._some_scores(A, rows, items, users),
+            self._feature_shares(A, items),
+            [],
+        )
         for k, span in enumerate(rows.spans):
             names = A.indices[A.indptr[k] : A.indptr[k + 1]]
-            own = of_items[rows.matrix.indices[span]]
-            places = np.searchsorted(names, own.indices + first)
-            places[names[np.minimum(places, len(names) - 1)] != own.indices + first] = len(names)
-            shape = (own.shape[0], len(names) + 1)  # the last for sums of 0, which A leaves out
-            own = sp.csr_matrix((own.data, places, own.indptr), shape)[:, :-1]
+            of_history = names >= first
+            own = of_items[rows.matrix.indices[span]][:, names[of_history] - first]
             totals = np.asarray(own.sum(axis=0)).ravel()  # a feature goes to the items that it came from
-            scale = np.divide(1.0, totals, out=np.zeros_like(totals), where=totals != 0)
-            out.append((scores[k], (own @ (scale[:, None] * shares[k].T)).T))
+            of_features = shares[k][:, of_history] / np.where(totals == 0, np.inf, totals)
+            out.append((scores[k], (own @ of_features.T).T))
         return out
 
 

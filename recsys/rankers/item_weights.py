@@ -9,9 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.rankers.base import Ranker, Rows, Shares
+from recsys.rankers.base import Lists, Ranker, Rows, Shares
 from recsys.rankers.recency import recency_weights
-from recsys.rankers.scoring import best_sums, entries_between, weighted_sums
+from recsys.rankers.scoring import best_sums, entries_between, sparse_sums, weighted_rows
 from recsys.utils.sparse import binary, entries_of
 from recsys.utils.validation import check_real
 
@@ -58,11 +58,10 @@ class ItemWeights(Ranker):
 
     def _scores(self, rows: Rows, users: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
         x = self._weighed(rows)
-        return weighted_sums(x, x.data, self.weights_)
+        sums = sparse_sums if sp.issparse(self.weights_) else weighted_rows
+        return sums(x, x.data, self.weights_)
 
-    def _best(
-        self, rows: Rows, N: int, skip_liked: bool, mask: NDArray[np.uint8]
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]] | None:
+    def _best(self, rows: Rows, N: int, skip_liked: bool, mask: NDArray[np.uint8]) -> Lists | None:
         if not sp.issparse(self.weights_):
             return None
         x = self._weighed(rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,17 +51,10 @@ def sparse_sums(
 ) -> NDArray[np.float32]:
     """Return Σ_i weights[u, i]·matrix[i, :] for each row u of a float32 CSR matrix, as float32."""
     out = np.empty((rows.shape[0], matrix.shape[1]), dtype=np.float32)
-    arrays = (rows.indptr, rows.indices, weights, matrix.indptr, matrix.indices, matrix.data, out)
-    over_rows(rows.shape[0], _sparse_sums, *arrays)
+    left = (rows.indptr, rows.indices, weights)
+    right = (matrix.indptr, matrix.indices, matrix.data)
+    over_rows(rows.shape[0], _sparse_sums, *left, *right, out)
     return out
-
-
-def weighted_sums(
-    rows: sp.csr_matrix, weights: NDArray[np.float64], matrix: NDArray[np.float32] | sp.csr_matrix
-) -> NDArray[np.float32]:
-    """Return the same of a matrix in either form."""
-    sums = sparse_sums if sp.issparse(matrix) else weighted_rows
-    return sums(rows, weights, matrix)
 
 
 def best_sums(
@@ -79,19 +71,9 @@ def best_sums(
     """
     ids = np.full((rows.shape[0], N), -1, np.int32)
     best = np.full((rows.shape[0], N), LOWEST, np.float32)
-    arrays = (
-        rows.indptr,
-        rows.indices,
-        weights,
-        matrix.indptr,
-        matrix.indices,
-        matrix.data,
-        skip_liked,
-        mask,
-        ids,
-        best,
-    )
-    over_rows(rows.shape[0], _best_sums, *arrays)
+    left = (rows.indptr, rows.indices, weights)
+    right = (matrix.indptr, matrix.indices, matrix.data)
+    over_rows(rows.shape[0], _best_sums, *left, *right, skip_liked, mask, ids, best)
     return ids, best
 
 
@@ -114,22 +96,13 @@ def entries_between(
     rows: Sequence[NDArray[Any]],
     columns: Sequence[NDArray[Any]],
 ) -> list[NDArray[np.float64]]:
-    """Return the entries of a matrix between some columns and some rows, pair by pair, transposed."""
-    pairs = list(zip(rows, columns, strict=True))
-    if not sp.issparse(matrix):
-        return [matrix[np.ix_(some, of)].T.astype(np.float64) for some, of in pairs]
-    shapes = [(len(of), len(some)) for some, of in pairs]
-    ends = np.cumsum([0, *(n * k for n, k in shapes)], dtype=np.int64)
-    if not pairs or _pick.small(int(ends[-1])):
-        return [matrix[some][:, of].toarray().T.astype(np.float64) for some, of in pairs]
-    flat = np.zeros(ends[-1])
-    every = [np.concatenate(parts).astype(np.int64) for parts in (rows, columns)]
-    starts = [np.cumsum([0, *map(len, parts)], dtype=np.int64) for parts in (rows, columns)]
-    csr: Any = matrix
-    arrays = (csr.indptr, csr.indices, csr.data, *every, *starts, ends, matrix.shape[1], flat)
-    over_rows(len(pairs), _pick, *arrays)
-    bounds = itertools.pairwise(ends.tolist())
-    return [flat[slice(*pair)].reshape(shape) for pair, shape in zip(bounds, shapes, strict=True)]
+    """Return the entries of a matrix between some rows and some columns, transposed, for each pair."""
+
+    def block(some: NDArray[Any], of: NDArray[Any]) -> NDArray[np.float64]:
+        part = matrix[some][:, of].toarray() if sp.issparse(matrix) else matrix[np.ix_(some, of)]
+        return part.T.astype(np.float64)
+
+    return list(map(block, rows, columns))
 
 
 # ---- kernels
@@ -239,23 +212,3 @@ def _best_sums(
         if skip_liked:  # else rows may be of other things than lists are, and more of them
             for p in range(begin, end):
                 banned[indices[p]] = 0
-
-
-@jit
-def _pick(
-    first, stride, m_ptr, m_indices, m_data, rows, columns, row_starts, column_starts, ends, m, flat
-):
-    flat = borrowed(flat)
-    place = np.full(m, -1, dtype=np.int64)
-    for u in range(first, len(ends) - 1, stride):
-        begin, count = column_starts[u], row_starts[u + 1] - row_starts[u]
-        for k in range(begin, column_starts[u + 1]):
-            place[columns[k]] = k - begin
-        for p in range(count):
-            i = rows[row_starts[u] + p]
-            for k in range(m_ptr[i], m_ptr[i + 1]):
-                at = place[m_indices[k]]
-                if at >= 0:
-                    flat[ends[u] + at * count + p] = m_data[k]
-        for k in range(begin, column_starts[u + 1]):
-            place[columns[k]] = -1
