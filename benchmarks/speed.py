@@ -15,12 +15,12 @@ import time
 from pathlib import Path
 from statistics import median
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 from recsys import make_ranker
+from recsys._jit import max_threads, processors
 from recsys.datasets import load_dataset
 
 RESULTS = Path(__file__).parent / "results"
@@ -69,11 +69,11 @@ def timed(function, *args, **kwargs):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=numba.config.NUMBA_NUM_THREADS)
+    parser.add_argument("--threads", type=int, default=processors())
     parser.add_argument("--data-dir", default=None)
     options = parser.parse_args()
     R = sp.csr_matrix(load_dataset("movielens-1m", options.data_dir).matrix)
-    numba.set_num_threads(options.threads)
+    max_threads.set(options.threads)
     contestants = {
         "cf-komd linear": lambda: cf_komd(R, kernel="linear"),
         "cf-komd mc-2": lambda: cf_komd(R, kernel="mc", degree=2),

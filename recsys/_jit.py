@@ -1,11 +1,9 @@
 """The package's only numba decorator, its threads, and the lock around what runs in them.
 
 numba is imported when a compiled function is first called: a model that needs only LAPACK and SciPy
-does not pay for it.
-
-numba's disk cache looks at one source file only: a cached caller goes on computing with an
-old callee from another file. So compiled code is kept in a folder named after a digest of all sources
-that have compiled functions.
+does not pay for it. numba's disk cache looks at one source file only and would go on using an old callee
+of another file, so compiled code is kept in a folder named after a digest of all sources that have
+compiled functions.
 """
 
 from __future__ import annotations
@@ -17,10 +15,10 @@ import os
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -32,6 +30,23 @@ from recsys.errors import InputError
 INSTALLED = ("site-packages", "dist-packages")
 # `fastmath` for sums in any order, which lets them vectorise; NaN and infinity stay what they are.
 SUMS = {"reassoc", "contract", "nsz"}
+# Operations of one function that NumPy does in some tenths of a second: what numba's import takes.
+PAYS_FROM = 50_000_000
+COMPILING = (
+    "recsys compiles what is used for the first time on this machine: some seconds, once "
+    "(`recsys compile` does it ahead)"
+)
+
+# Called, in the thread that compiles, when something is compiled that is not on disk.
+when_compiling: list[Callable[[], None]] = []
+# The most threads of this thread's passes; None for all processors.
+max_threads: ContextVar[int | None] = ContextVar("max_threads", default=None)
+
+_AT_ONCE = {"on": False}
+_LOADING = threading.RLock()
+# What runs in parts takes turns: two at once would have more threads than were asked for.
+_PARALLEL_LOCK = threading.RLock()
+_OPENMP_PROCESSES: set[int] = set()
 
 
 @cache
@@ -54,44 +69,20 @@ def code_digest(root: Path) -> str:
 @cache
 def cache_dir() -> Path | None:
     """Return the first folder that can be written, or None: compiled code is then not kept."""
-    given = os.environ.get("NUMBA_CACHE_DIR")
-    uid = os.getuid() if hasattr(os, "getuid") else "user"
-    bases = [Path(given)] if given else []
+    uid = os.getuid() if hasattr(os, "getuid") else None
+    bases = [Path(given)] if (given := os.environ.get("NUMBA_CACHE_DIR")) else []
     with suppress(RuntimeError, OSError):
         bases.append(Path(platformdirs.user_cache_dir("recsys")) / "numba")
     bases.append(Path(tempfile.gettempdir()) / f"recsys-numba-{uid}")
     for base in bases:
         folder = base / f"code-{uid}"
         with suppress(OSError):
-            if not _own(folder):
-                continue
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if uid not in (None, folder.stat().st_uid):
+                continue  # compiled code is executed: none is taken that another user could have put
             with tempfile.TemporaryFile(dir=folder):
                 return folder
     return None
-
-
-def _own(folder: Path) -> bool:
-    """Make a folder if it is not there, and return whether it is ours.
-
-    Compiled code is executed: none is taken that another user could have put.
-    """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return not hasattr(os, "getuid") or folder.stat().st_uid == os.getuid()
-
-
-_LOADING, _DECORATING = threading.Lock(), threading.Lock()
-
-# What runs in parts takes turns: two at once would have more threads than were asked for.
-_PARALLEL_LOCK = threading.RLock()
-
-
-# Operations of one function that NumPy does in some tenths of a second: what numba's import takes.
-PAYS_FROM = 50_000_000
-_AT_ONCE = {"on": False}
-COMPILING = (
-    "recsys compiles what is used for the first time on this machine: some seconds, once "
-    "(`recsys compile` does it ahead)"
-)
 
 
 def compile_at_once() -> None:
@@ -100,9 +91,9 @@ def compile_at_once() -> None:
 
 
 @contextmanager
-def compiled_at_once(when: bool = True) -> Iterator[None]:
-    """Compile whatever is called inside the block, if `when` holds: it would be later, and be timed."""
-    before, _AT_ONCE["on"] = _AT_ONCE["on"], _AT_ONCE["on"] or when
+def compiled_at_once() -> Iterator[None]:
+    """Compile whatever is called inside the block."""
+    before, _AT_ONCE["on"] = _AT_ONCE["on"], True
     try:
         yield
     finally:
@@ -117,36 +108,36 @@ class Compiled:
 
     def __init__(self, plain: Callable[..., Any], settings: dict[str, Any]) -> None:
         functools.update_wrapper(self, plain)
-        self.py_func, self._settings, self._asked = plain, settings, 0
+        self.py_func, self._settings, self._operations = plain, settings, 0
         self._dispatcher: Any = None
 
     @property
     def dispatcher(self) -> Any:
         """The compiled function; where numba is switched off, the Python function itself."""
-        if self._dispatcher is None:
-            numba, folder = _numba(), cache_dir()
-            settings = {"cache": folder is not None} | self._settings
-            with _DECORATING:  # numba takes the folder from its configuration, when it decorates
+        with _LOADING:
+            if self._dispatcher is None:
+                numba, folder = _numba(), cache_dir()
+                settings = {"cache": folder is not None} | self._settings
+                # numba takes the folder from its configuration, when it decorates.
                 before = numba.config.CACHE_DIR
                 if folder is not None:
                     numba.config.CACHE_DIR = str(folder / code_digest(Path(__file__).parent))
                 try:
-                    if self._dispatcher is None:
-                        self._dispatcher = _sturdy(numba.njit(**settings)(self.py_func))
+                    self._dispatcher = _sturdy(numba.njit(**settings)(self.py_func))
                 finally:
                     numba.config.CACHE_DIR = before
         return self._dispatcher
 
     def small(self, operations: int) -> bool:
-        """Return whether a form in Python or NumPy that gives the same bits is the cheaper one.
+        """Return whether a form in Python or NumPy is the cheaper one.
 
-        It is until so much was asked for in this process that compiling, or importing numba and reading
+        It is until so much was computed in this process that compiling, or importing numba and reading
         compiled code from disk, pays for itself. A service, which cares for each call, compiles at once.
         """
         if self._dispatcher is not None or _AT_ONCE["on"]:
             return False
-        self._asked += operations
-        return self._asked < PAYS_FROM
+        self._operations += operations
+        return self._operations < PAYS_FROM
 
     def __call__(self, *args: Any) -> Any:
         return (self._dispatcher or self.dispatcher)(*args)
@@ -202,71 +193,42 @@ def _numba() -> Any:
 
         if borrowed.intrinsic is None and not numba.config.DISABLE_JIT:
             borrowed.intrinsic = numba.extending.intrinsic(_borrow)
-            numba.core.event.register("numba:compile", _listener(_Announcer))
+            numba.core.event.register("numba:compile", _announcer())
     return numba
 
 
-# Called, in the thread that compiles, when something is compiled that is not on disk.
-when_compiling: list[Callable[[], None]] = []
-
-
-class _Compiling:
-    """What one thread compiles, and the seconds it spends; the calls of a compilation nest."""
-
-    def __init__(self) -> None:
-        self.seconds, self.functions, self._depth, self._since = 0.0, 0, 0, 0.0
-        self._thread = threading.get_ident()
-
-    def on_start(self, event: Any) -> None:
-        """Begin to count, unless a compilation runs."""
-        if threading.get_ident() == self._thread:
-            if self._depth == 0:
-                self._since = time.perf_counter()
-            self._depth += 1
-            self.functions += event.data["dispatcher"].py_func.__module__.startswith("recsys")
-
-    def on_end(self, event: Any) -> None:
-        """Add what the outermost compilation took."""
-        if threading.get_ident() == self._thread and self._depth > 0:
-            self._depth -= 1
-            if self._depth == 0:
-                self.seconds += time.perf_counter() - self._since
-
-
-class _Announcer:
-    said = False
-
-    def on_start(self, event: Any) -> None:
-        """Say once, to a person, that something is compiled."""
-        for each in when_compiling:
-            each()
-        if not self.said and (sys.stderr.isatty() or "ipykernel" in sys.modules):
-            print(COMPILING, file=sys.stderr)
-        self.said = True
-
-    def on_end(self, event: Any) -> None:
-        """Say nothing."""
-
-
-def _listener(kind: type) -> Any:
+def _announcer() -> Any:
     from numba.core.event import Listener
 
-    return type(kind.__name__, (kind, Listener), {})()
+    class Announcer(Listener):
+        said = False
+
+        def on_start(self, event: Any) -> None:
+            """Say once, to a person, that something is compiled."""
+            for each in when_compiling:
+                each()
+            if not self.said and (sys.stderr.isatty() or "ipykernel" in sys.modules):
+                print(COMPILING, file=sys.stderr)
+            self.said = True
+
+        def on_end(self, event: Any) -> None:
+            """Say nothing."""
+
+    return Announcer()
 
 
 @contextmanager
-def compiling() -> Iterator[_Compiling]:
-    """Count, in `functions` and `seconds`, what this thread compiles inside the block."""
+def compiling(add_seconds: Callable[[float], None]) -> Iterator[None]:
+    """Call a function with the seconds of compilation inside the block, at its end."""
     _numba()
-    from numba.core.event import install_listener
+    from numba.core.event import install_timer
 
-    listener = _listener(_Compiling)
-    with install_listener("numba:compile", listener):
-        yield listener
+    with install_timer("numba:compile", add_seconds):
+        yield
 
 
 def processors() -> int:
-    """Return how many threads numba may use."""
+    """Return the number of processors, or $NUMBA_NUM_THREADS."""
     return _numba().config.NUMBA_NUM_THREADS
 
 
@@ -315,41 +277,23 @@ def _borrow(typing: Any, x: Any) -> Any:
     return x(x), make
 
 
-# Whose threads have run in this process, and whose were there before a fork, which does not keep them.
-_USED: set[str] = set()
-_LOST: set[str] = set()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=lambda: _LOST.update(_USED))
-
-
-@contextmanager
-def threads_of(runtime: str, threads: int = 0) -> Iterator[None]:
-    """Run code with threads of "numba", or of "OpenMP", which implicit uses; one thread needs none."""
-    if threads != 1 and runtime in _LOST:
+def check_openmp(threads: int) -> None:
+    """Refuse threads of OpenMP in a process that was forked after they had started: it would hang."""
+    if threads == 1:
+        return
+    if _OPENMP_PROCESSES - {os.getpid()}:
         raise InputError(
             "this process was forked after recsys had started threads: use the start "
             "method 'spawn' or 'forkserver'"
         )
-    if threads != 1:
-        _USED.add(runtime)
-    yield
+    _OPENMP_PROCESSES.add(os.getpid())
 
 
 @contextmanager
 def parallel(threads: int | None = None) -> Iterator[int]:
-    """Hold the process-wide lock around what runs `in_parts`, with `threads` numba threads."""
-    with threads_of("numba"), _PARALLEL_LOCK:  # in this order: a fork may have found a lock held
-        numba = _numba()
-        limit = numba.config.NUMBA_NUM_THREADS
-        before = numba.get_num_threads()
-        wanted = before if threads is None else max(1, min(threads, limit))
-        numba.set_num_threads(wanted)
-        try:
-            yield wanted
-        finally:
-            numba.set_num_threads(before)
+    """Hold the process-wide lock around what runs `in_parts`, and yield the number of threads."""
+    with _PARALLEL_LOCK:
+        yield max(1, min(threads or max_threads.get() or processors(), processors()))
 
 
 def in_parts(threads: int, function: Any, *args: Any, rounds: int = 1) -> None:
@@ -360,10 +304,6 @@ def in_parts(threads: int, function: Any, *args: Any, rounds: int = 1) -> None:
     Ctrl-C and SIGTERM wait for the end of a round.
     """
     parts = threads * rounds
-    if threads > 1 and not _numba().config.DISABLE_JIT:
-        types = tuple(function.typeof_pyval(x) for x in (0, parts, *args))
-        if types not in function.overloads:  # here, where `compiling` sees it
-            function.compile(types)
     for first in range(0, parts, threads):
         others = [
             _pool().submit(function, part, parts, *args) for part in range(first + 1, first + threads)
@@ -392,3 +332,14 @@ def in_threads(threads: int | None, function: Any, *args: Any) -> None:
 @cache
 def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max(1, processors() - 1), "recsys")
+
+
+def _after_fork() -> None:
+    """Forget threads and locks, which a forked process does not have."""
+    global _LOADING, _PARALLEL_LOCK
+    _LOADING, _PARALLEL_LOCK = threading.RLock(), threading.RLock()
+    _pool.cache_clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

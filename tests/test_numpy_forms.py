@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from recsys import _jit
 from recsys.kernels import item_gram, make_kernel
 from recsys.kernels.item_gram import dense_counts
-from recsys.utils import topn, validation
+from recsys.utils import topn
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -52,29 +52,6 @@ def test_lists_with_ties(seed, n, skip, last):
         fill(scores, rows.indptr, rows.indices, skip, last, mask, ids, best)
         found.append((ids, best))
     assert np.array_equal(found[0][0], found[1][0]) and np.array_equal(found[0][1], found[1][1])
-
-
-@given(
-    seed=SEEDS, fault=st.sampled_from(["none", "unsorted", "double", "below", "above", "falls", "long"])
-)
-@hypothesis_settings
-def test_the_order_of_index_arrays(seed, fault):
-    rng, rows = drawn(seed)
-    indptr, indices, size = rows.indptr.copy(), rows.indices.copy(), rows.nnz
-    if size:
-        at = rng.integers(size)
-        if fault == "unsorted":
-            rng.shuffle(indices)
-        elif fault == "double":
-            indices[at] = indices[at - 1]
-        elif fault in ("below", "above"):
-            indices[at] = -1 if fault == "below" else rows.shape[1]
-        elif fault == "falls":
-            indptr[rng.integers(len(indptr))] = rng.integers(-2, size + 3)
-        elif fault == "long":
-            size -= 1
-    given_ = (indptr, indices, size, *rows.shape)
-    assert validation._order_of(*given_) == validation._check_csr(*given_)
 
 
 @pytest.mark.parametrize("normalize", [True, False])

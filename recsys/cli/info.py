@@ -36,10 +36,10 @@ def compile(
             "note: no cache folder is writable, so compiled code is not kept: set NUMBA_CACHE_DIR"
         )
     total = 0.0
-    for model, functions, seconds in compile_models(models):
+    for model, seconds in compile_models(models):
         total += seconds
-        what = f"{functions} functions compiled in {seconds:.1f} s" if functions else "already compiled"
-        print(f"{model}: {what}", flush=True)
+        done = f"compiled in {seconds:.1f} s" if seconds else "already compiled"
+        print(f"{model}: {done}", flush=True)
     print(f"{total:.1f} s in all; kept in {cache_dir() or 'memory only'}")
 
 

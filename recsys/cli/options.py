@@ -146,12 +146,11 @@ def use_threads(threads: int | None) -> None:
     """Set the number of threads, at most that of the processors."""
     if threads is None:
         return
-    import numba
-
+    from recsys._jit import max_threads, processors
     from recsys.utils.validation import check_integer
 
-    most = numba.config.NUMBA_NUM_THREADS
+    most = processors()
     check_integer("--threads", threads, 1)
     if threads > most:
         terminal.say(f"note: --threads {threads} is more than this machine has; using {most}")
-    numba.set_num_threads(min(threads, most))
+    max_threads.set(min(threads, most))

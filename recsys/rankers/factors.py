@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
-from recsys._jit import threads_of
+from recsys._jit import check_openmp
 from recsys.errors import FitError
 from recsys.rankers.base import Candidate, Data, Ranker, Rows, Shares
 from recsys.rankers.registry import RANKERS
@@ -88,7 +88,8 @@ class ImplicitFactors(Ranker):
             if data.callback is not None:
                 data.callback(iteration, *more)
 
-        with threads_of("OpenMP", self.num_threads), threadpool_limits(limits=1, user_api="blas"):
+        check_openmp(self.num_threads)
+        with threadpool_limits(limits=1, user_api="blas"):
             model = self._model(**self.get_params())
             from implicit.recommender_base import ModelFitError, RecommenderBase
 

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import threads_of
+from recsys._jit import check_openmp
 from recsys.rankers.base import Data, Ranker, Rows, Shares
 from recsys.rankers.item_weights import ItemWeights
 from recsys.rankers.registry import RANKERS
@@ -63,10 +63,10 @@ class ItemNeighbors(ItemWeights):
         )
         weighted = self._weighted(data.liked.T.tocoo().astype(np.float64)).T.tocsr()
         weighted.eliminate_zeros()
-        with threads_of("OpenMP", self.num_threads):
-            found = all_pairs_knn(
-                weighted, nearest, show_progress=data.show_progress, num_threads=self.num_threads
-            ).tocsr()
+        check_openmp(self.num_threads)
+        found = all_pairs_knn(
+            weighted, nearest, show_progress=data.show_progress, num_threads=self.num_threads
+        ).tocsr()
         found.eliminate_zeros()  # what fills rows of fewer neighbors
         found.sort_indices()
         self.weights_ = found.astype(np.float32)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
 
+from recsys._jit import max_threads
 from recsys.errors import RecsysError
 from recsys.utils.validation import check_integer
 
@@ -64,14 +65,11 @@ def run_tasks(
 
 
 def _in_worker(task: Callable[[Unit], Result], unit: Unit) -> Result:
-    import numba
-
     with suppress(ValueError):  # a thread of Dask
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
-    before = numba.get_num_threads()
-    numba.set_num_threads(1)
+    token = max_threads.set(1)
     try:
         with threadpool_limits(1):
             return task(unit)
     finally:
-        numba.set_num_threads(before)
+        max_threads.reset(token)

@@ -448,11 +448,11 @@ def test_fitting_again_gives_the_same(any_ranker, liked):
 
 
 def test_one_thread_and_two_agree(any_ranker, liked):
-    import numba
+    from recsys._jit import max_threads, processors
 
     results = []
-    for threads in (1, numba.config.NUMBA_NUM_THREADS):
-        numba.set_num_threads(threads)
+    for threads in (1, processors()):
+        max_threads.set(threads)
         model = make_ranker(any_ranker.name, **any_ranker.get_params()).fit(liked, show_progress=False)
         results.append(model.scores(np.arange(60), liked))
     assert_close(*results)

@@ -213,12 +213,12 @@ def test_a_metric_of_lists_is_no_metric_of_rankings():
 
 
 def test_one_thread_and_two_give_the_same_bits():
-    import numba
+    from recsys._jit import max_threads, processors
 
     scores, train, test = random_lists(np.random.default_rng(5), 300, 40, 10**9)
     both = []
-    for threads in (1, numba.config.NUMBA_NUM_THREADS):
-        numba.set_num_threads(threads)
+    for threads in (1, processors()):
+        max_threads.set(threads)
         both.append(M.ndcg(scores, train, test, 10))
     np.testing.assert_array_equal(*both)
 
