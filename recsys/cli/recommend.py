@@ -28,7 +28,7 @@ from recsys.cli.options import (
 )
 from recsys.errors import InputError, counted
 from recsys.rankers import load_package
-from recsys.recommender.lists import POPULAR, ListOptions, Users, any_popular, lists, rows_of
+from recsys.recommender.lists import POPULAR, ListOptions, Users, any_popular, row_blocks
 from recsys.recommender.row_files import write_rows
 from recsys.utils.export import csv_text
 from recsys.utils.progress import bar, listening
@@ -91,8 +91,7 @@ def recommend(
         return (str(label), rank, str(item), title, score, source)[: len(columns)]
 
     blocks = (
-        [lines(row) for row in rows_of(package, part, results, why=False)]
-        for part, results in lists(package, users, number, options)
+        [lines(row) for row in block] for block in row_blocks(package, users, number, options, why=False)
     )
     if out is not None or everyone:
         with bar(out is not None) as progress, listening(progress):

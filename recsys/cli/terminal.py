@@ -55,7 +55,7 @@ def item_table(
     package: ModelPackage, rows: list[Any], columns: tuple[str, ...], title: str = ""
 ) -> None:
     """Print a table of items, without the titles where they only repeat the ids."""
-    if "title" in columns and all(a == b for a, b in zip(package.titles, package.item_ids, strict=True)):
+    if "title" in columns and not package.titled:
         drop = columns.index("title")
         rows = [row[:drop] + row[drop + 1 :] for row in rows]
         columns = columns[:drop] + columns[drop + 1 :]

@@ -329,17 +329,15 @@ class Ranker:
         self._check_capability("explain")
         users, rows = self._request(userid, user_items, recalculate_user, times)
         ids = [check_ids("itemid", some, self.n_items_) for some in items]
-        empty = np.diff(rows.matrix.indptr) == 0
-        if not empty.any():
-            return self._explain(rows, ids, users)  # type: ignore[attr-defined, no-any-return]
+        full = np.diff(rows.matrix.indptr) > 0
         out: list[Shares] = []
-        for k, some in enumerate(ids):
-            row, user = rows.part(k, k + 1), None if users is None else users[k : k + 1]
-            if empty[k]:
-                scores = self._all_scores(user, row)[0, some].astype(float)
-                out.append((scores, np.zeros((len(some), 0))))
-            else:
-                out += self._explain(row, [some], user)  # type: ignore[attr-defined]
+        if full.any():
+            some = rows if full.all() else Rows(rows.matrix[full], rows.times)
+            listed = [of for of, liked in zip(ids, full, strict=True) if liked]
+            out = self._explain(some, listed, None if users is None else users[full])  # type: ignore[attr-defined]
+        for k in np.flatnonzero(~full).tolist():
+            scores = self._all_scores(None if users is None else users[k : k + 1], rows.part(k, k + 1))
+            out.insert(k, (scores[0, ids[k]].astype(float), np.zeros((len(ids[k]), 0))))
         return out
 
     def similarities(self, items: ArrayLike, others: ArrayLike) -> NDArray[np.floating]:

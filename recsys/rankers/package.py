@@ -156,6 +156,16 @@ class ModelPackage:
         """Columns of the items by id."""
         return {str(name): k for k, name in enumerate(self.item_ids)}
 
+    @property
+    def kind(self) -> str:
+        """The kind of tables that it was fitted on: "pandas", "polars" or "pyarrow"."""
+        return "pandas" if self.columns is None else self.columns.kind
+
+    @cached_property
+    def titled(self) -> bool:
+        """Whether items have titles besides their ids."""
+        return bool((_texts(self.titles) != _texts(self.item_ids)).any())
+
     @cached_property
     def dated(self) -> bool:
         """Whether the times can be seconds since 1970, and not positions in an order."""
@@ -186,7 +196,7 @@ class ModelPackage:
         rows, time, features = self.user_items.tocoo(), None, self.item_features
         if self.times is not None:
             time = np.where(self.times.data > 0, self.times.data + self.start, -np.inf)
-        if features is None and (self.titles != _texts(self.item_ids)).any():
+        if features is None and self.titled:
             features = pd.DataFrame({"title": self.titles}, index=pd.Index(self.item_ids, dtype=object))
         weight = rows.data.astype(np.float64) if (rows.data != 1).any() else None
         return Interactions(

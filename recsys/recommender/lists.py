@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.explain import Reasons, because, reasons_for_lists
-from recsys.rankers import ModelPackage, Ranker, Recommendations
+from recsys.rankers import ModelPackage, Recommendations
 from recsys.rankers.package import Profile
 from recsys.recommender.filters import id_list, left_out
 from recsys.reranking import rerank
+from recsys.utils.parallel import run_tasks
 from recsys.utils.progress import report
 from recsys.utils.validation import check_flag, check_integer, check_real
 
@@ -102,98 +104,80 @@ class Users:
         return {"recalculate_user": self.fold_in, "times": self.times}
 
 
-def lists(
-    package: ModelPackage, users: Users, n: int, options: ListOptions
-) -> Iterator[tuple[Users, list[Recommendations]]]:
-    """Yield a block of users at a time with their lists."""
-    n = check_integer("n", n, 1)
+def row_blocks(
+    package: ModelPackage, users: Users, n: int, options: ListOptions, why: bool = True, n_jobs: int = 1
+) -> Iterator[list[Row]]:
+    """Yield the rows of lists, one cell for each of `COLUMNS`, a block of users at a time."""
+    task = partial(_rows_of_block, package, check_integer("n", n, 1), options, why)
+    parts = ((start, users.part(start, start + BLOCK)) for start in range(0, len(users), BLOCK))
+    done: dict[int, list[Row]] = {}
+    first = 0
+    report("lists", 0, len(users))
+    for start, rows in run_tasks(task, parts, n_jobs):
+        done[start] = rows
+        while first in done:
+            yield done.pop(first)
+            first += BLOCK
+            report("lists", min(first, len(users)), len(users))
+
+
+def _rows_of_block(
+    package: ModelPackage, n: int, options: ListOptions, why: bool, block: tuple[int, Users]
+) -> tuple[int, list[Row]]:
+    start, users = block
+    return start, rows_of(package, users, lists(package, users, n, options), why)
+
+
+def lists(package: ModelPackage, users: Users, n: int, options: ListOptions) -> list[Recommendations]:
+    """Return the lists of a block of users."""
     disliked = package.items(id_list("dislikes", options.dislikes))
     diversity = check_real("diversity", options.diversity, 0.0, 1.0)
     filters: dict[str, Any] = {
         "filter_items": left_out(package, options.items, options.exclude, options.filters),
         "filter_already_liked_items": check_flag("filter_liked", options.filter_liked),
     }
-    for start in range(0, len(users), BLOCK):
-        report("lists", start, len(users))
-        part = users.part(start, min(start + BLOCK, len(users)))
-        if len(disliked) or diversity:
-            yield (
-                part,
-                [
-                    rerank(
-                        package.ranker,
-                        int(one.ids[0]),
-                        one.rows,
-                        n,
-                        dislikes=disliked,
-                        diversity=diversity,
-                        item_users=package.item_users if diversity else None,
-                        **filters,
-                        **one.options(),
-                    )
-                    for one in (part.part(k, k + 1) for k in range(len(part)))
-                ],
+    if len(disliked) or diversity:
+        return [
+            rerank(
+                package.ranker,
+                int(one.ids[0]),
+                one.rows,
+                n,
+                dislikes=disliked,
+                diversity=diversity,
+                item_users=package.item_users if diversity else None,
+                **filters,
+                **one.options(),
             )
-        else:
-            result = package.ranker.recommend(part.ids, part.rows, N=n, **filters, **part.options())
-            every = zip(result.ids, result.scores, np.atleast_1d(result.fallback), strict=True)
-            yield (
-                part,
-                [
-                    Recommendations(ids[ids >= 0], scores[ids >= 0], flag)  # without the padding
-                    for ids, scores, flag in every
-                ],
-            )
+            for one in (users.part(k, k + 1) for k in range(len(users)))
+        ]
+    result = package.ranker.recommend(users.ids, users.rows, N=n, **filters, **users.options())
+    return [
+        Recommendations(ids[ids >= 0], scores[ids >= 0], flag)  # without the padding
+        for ids, scores, flag in zip(*result, np.atleast_1d(result.fallback), strict=True)
+    ]
 
 
 def rows_of(package: ModelPackage, users: Users, results: list[Recommendations], why: bool) -> list[Row]:
-    """Return the rows of users' lists, one cell for each of `COLUMNS`."""
+    """Return the rows of users' lists."""
     item_ids, titles, word = package.item_ids, package.titles, word_of(package)
     rows: list[Row] = []
-    listed: list[list[Reasons]] = []
+    reasons: list[list[Reasons]] = []
     for start in range(0, len(users) if why else 0, EXPLAINED):
-        part = users.part(start, start + EXPLAINED)
-        listed += _reasons(package.ranker, part, results[start : start + EXPLAINED])
+        part, some = users.part(start, start + EXPLAINED), results[start : start + EXPLAINED]
+        ids, scores = [one.ids for one in some], [one.scores for one in some]
+        reasons += reasons_for_lists(
+            package.ranker, part.ids, part.rows, ids, NAMED, scores=scores, **part.options()
+        )
     for k, result in enumerate(results):
         items, scores = result.ids.tolist(), result.scores.tolist()
-        if why:
-            sentences = [because(titles, reasons, word=word) for reasons in listed[k]]
-        else:
-            sentences = [""] * len(items)
+        sentences = [because(titles, one, word=word) for one in reasons[k]] if why else [""] * len(items)
         source = POPULAR if result.fallback else MODEL
         rows += [
             (users.labels[k], rank, item_ids[item], str(titles[item]), score, source, sentence)
             for rank, (item, score, sentence) in enumerate(zip(items, scores, sentences, strict=True), 1)
         ]
     return rows
-
-
-def _reasons(ranker: Ranker, users: Users, results: list[Recommendations]) -> list[list[Reasons]]:
-    """Return the reasons of the items in users' lists; popularity where a list fell back to it."""
-    own = np.array([not result.fallback for result in results], dtype=bool)
-    some = np.flatnonzero(own)
-    options = users.options()
-    if options["times"] is not None:
-        options["times"] = options["times"][some]
-    exact = iter(
-        reasons_for_lists(
-            ranker,
-            users.ids[some],
-            users.rows[some],
-            [results[k].ids for k in some],
-            NAMED,
-            scores=[results[k].scores for k in some],
-            **options,
-        )
-        if len(some)
-        else ()
-    )
-    return [
-        next(exact)
-        if personal
-        else [Reasons("popularity", score, score, [], unit="users") for score in result.scores.tolist()]
-        for personal, result in zip(own.tolist(), results, strict=True)
-    ]
 
 
 def most_popular(package: ModelPackage, n: int, options: ListOptions) -> Recommendations:
@@ -210,18 +194,17 @@ def most_popular(package: ModelPackage, n: int, options: ListOptions) -> Recomme
 
 def columns_of(package: ModelPackage, popular: bool, why: bool) -> list[str]:
     """Return the names of the columns that say something."""
-    able = package.ranker.capabilities
-    gives_reasons = package.ranker.name == "popularity" or not able.isdisjoint(
+    reasons = package.ranker.name == "popularity" or not package.ranker.capabilities.isdisjoint(
         ("explain", "similar-items")
     )
-    shown = {"title": has_titles(package), "source": popular, "why": why and gives_reasons}
+    shown = {"title": package.titled, "source": popular, "why": why and reasons}
     return [name for name in COLUMNS if shown.get(name, True)]
 
 
-def has_titles(package: ModelPackage) -> bool:
-    """Return whether items have titles besides their ids."""
-    pairs = zip(package.titles, package.item_ids, strict=True)
-    return package.item_features is not None and any(title != str(name) for title, name in pairs)
+def types_of(package: ModelPackage) -> dict[str, type]:
+    """Return the types of the cells of each column."""
+    ids = {"user": package.user_ids, "item": package.item_ids}
+    return COLUMNS | {name: type(known[0]) if len(known) else str for name, known in ids.items()}
 
 
 def word_of(package: ModelPackage) -> str:

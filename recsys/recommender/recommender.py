@@ -9,7 +9,6 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -28,7 +27,6 @@ from recsys.rankers.registry import ranker_of
 from recsys.recommender.explained import Rules, Why, explained, list_rules
 from recsys.recommender.filters import id_list, left_out, one_id
 from recsys.recommender.lists import (
-    BLOCK,
     COLUMNS,
     POPULAR,
     ListOptions,
@@ -36,17 +34,18 @@ from recsys.recommender.lists import (
     Users,
     any_popular,
     columns_of,
-    has_titles,
     lists,
     most_popular,
+    row_blocks,
     rows_of,
+    types_of,
     word_of,
 )
 from recsys.recommender.row_files import write_rows
 from recsys.recommender.updates import updated
 from recsys.reranking import similar
 from recsys.utils import frames
-from recsys.utils.parallel import count_jobs, run_tasks
+from recsys.utils.parallel import count_jobs
 from recsys.utils.progress import QUIET, bar, listening
 from recsys.utils.validation import check_choice, check_flag, check_integer, check_real
 
@@ -98,13 +97,16 @@ class Recommender:
             )
         self.model = model
         self.notes: tuple[str, ...] = ()
-        self._fitted: _Fitted | None = None
+        self._package: ModelPackage | None = None
+        self._attributes: tuple[ModelPackage, Attributes] | None = None
 
     @classmethod
     def of(cls, package: ModelPackage, kind: str | None = None) -> Self:
         """Return the recommender of a fitted model package; `kind` is that of its tables."""
         recommender = cls(package.ranker)
-        recommender._fitted = _Fitted(package, kind)
+        if kind is not None:
+            package = replace(package, columns=replace(package.columns or Columns(), kind=kind))
+        recommender._package = package
         return recommender
 
     def fit(
@@ -136,25 +138,21 @@ class Recommender:
         self.notes = (*data.notes, *fit_notes(ranker, data))
         for note in self.notes:
             LOG.info("%s: %s", data.name, note)
-        self._fit(ranker, data, None, show_progress)
+        self._fit(ranker, data, show_progress)
         return self
 
-    def _fit(self, ranker: Ranker, data: Interactions, kind: str | None, show_progress: bool) -> None:
+    def _fit(self, ranker: Ranker, data: Interactions, show_progress: bool) -> None:
         start = time.perf_counter()
-        self._fitted = _Fitted(fit_package(ranker, data, show_progress=show_progress), kind)
+        self._package = fit_package(ranker, data, show_progress=show_progress)
         LOG.info("fitted %s in %.1f s", repr(self)[1:-1], time.perf_counter() - start)
-
-    @property
-    def _state(self) -> _Fitted:
-        if self._fitted is None:
-            # Asked for here: scikit-learn, whose error it is, too, takes most of a second to import.
-            raise errors.NotFittedError("this recommender is not fitted yet: call fit(data)")
-        return self._fitted
 
     @property
     def package(self) -> ModelPackage:
         """The ranker, ids, titles and interactions."""
-        return self._state.package
+        if self._package is None:
+            # Imported here: the error is also scikit-learn's, whose import takes most of a second.
+            raise errors.NotFittedError("this recommender is not fitted yet: call fit(data)")
+        return self._package
 
     @property
     def ranker(self) -> Ranker:
@@ -174,7 +172,7 @@ class Recommender:
     @property
     def kind(self) -> str:
         """The kind of result tables: "pandas", "polars" or "pyarrow"."""
-        return self._state.kind
+        return self.package.kind
 
     def recommend(
         self, users: Any, n: int = 10, *, unknown: str = "error", why: bool = True, **options: Any
@@ -210,21 +208,17 @@ class Recommender:
             column source then contains "popular" or "model".
         """
         check_choice("unknown", unknown, UNKNOWN)
-        state, wanted = self._state, ListOptions(**options)
-        names = id_list("users", users)
-        index = state.package.user_index
-        known = [name for name in names if unknown == "error" or str(name) in index]
-        rows: dict[str, list[Row]] = {str(name): [] for name in names}
-        for row in state.rows(Users.known(state.package, known), n, wanted, why):
-            rows[str(row[0])].append(row)
-        if unknown == "popular":
-            unknown_ids = [name for name in names if str(name) not in index]
-            empty = sp.csr_matrix((1, len(state.package.item_ids)), dtype=np.float32)
-            popular = most_popular(state.package, n, wanted)
-            for name in unknown_ids:
-                new = Users([name], np.zeros(1, dtype=np.int64), empty, None, True)
-                rows[str(name)] = rows_of(state.package, new, [popular], why)
-        return state.table([row for name in names for row in rows[str(name)]], why)
+        package, chosen, names = self.package, ListOptions(**options), id_list("users", users)
+        known = [name for name in names if unknown == "error" or str(name) in package.user_index]
+        rows = _rows(package, Users.known(package, known), n, chosen, why)
+        new = [name for name in names if str(name) not in package.user_index]
+        if unknown == "popular" and new:
+            empty = sp.csr_matrix((len(new), len(package.item_ids)), dtype=np.float32)
+            strangers = Users(new, np.zeros(len(new), dtype=np.int64), empty, None, True)
+            rows += rows_of(package, strangers, [most_popular(package, n, chosen)] * len(new), why)
+            order = {str(name): k for k, name in enumerate(names)}
+            rows.sort(key=lambda row: order[str(row[0])])
+        return _table(package, rows, why)
 
     def recommend_history(
         self,
@@ -250,10 +244,9 @@ class Recommender:
         n, why, **options
             As in `recommend`.
         """
-        state = self._state
-        profile = _profile(state.package, None, history, times, weights)
-        rows = state.rows(Users.new(user, profile), n, ListOptions(**options), why)
-        return state.table(list(rows), why)
+        package = self.package
+        users = Users.new(user, _profile(package, None, history, times, weights))
+        return _table(package, _rows(package, users, n, ListOptions(**options), why), why)
 
     def recommend_all(
         self,
@@ -280,22 +273,21 @@ class Recommender:
         n, why, **options
             As in `recommend`.
         """
-        state, wanted = self._state, ListOptions(**options)
-        users, n_jobs = Users.known(state.package), count_jobs(n_jobs)
+        package, chosen, n_jobs = self.package, ListOptions(**options), count_jobs(n_jobs)
+        users = Users.known(package)
         with bar(check_flag("show_progress", show_progress), QUIET) as progress, listening(progress):
-            blocks = state.row_blocks(users, n, wanted, check_flag("why", why), n_jobs)
+            blocks = row_blocks(package, users, n, chosen, check_flag("why", why), n_jobs)
             if path is None:
-                return state.table([row for block in blocks for row in block], why)
+                return _table(package, [row for block in blocks for row in block], why)
             if not isinstance(path, (str, os.PathLike)):
                 raise InputError(f"path must name a file, not {type(path).__name__}")
             target = Path(path)
             if target.suffix not in (".parquet", ".csv"):
                 raise InputError(f"{target}: the ending must be .parquet or .csv")
-            names = columns_of(state.package, any_popular(state.package, users), why)
+            names, types = columns_of(package, any_popular(package, users), why), types_of(package)
             places = [list(COLUMNS).index(name) for name in names]
-            types = {name: state.types[name] for name in names}
             cells = ([[row[place] for place in places] for row in block] for block in blocks)
-            write_rows(target, types, cells, raw)
+            write_rows(target, {name: types[name] for name in names}, cells, raw)
             return target
 
     def similar(
@@ -323,43 +315,33 @@ class Recommender:
         table
             Columns to (the query item), rank, item, title, score.
         """
-        state, package = self._state, self.package
-        diversity = check_real("diversity", diversity, 0.0, 1.0)
+        package, diversity = self.package, check_real("diversity", diversity, 0.0, 1.0)
         without = left_out(package, candidates, exclude, filters)
-        rows: list[Row] = []
-        for index in package.items(id_list("items", items)).tolist():
-            ids, scores = similar(
-                package.ranker,
+        item_users = package.item_users if diversity else None
+        lists = [
+            (
                 index,
-                n,
-                diversity=diversity,
-                item_users=package.item_users if diversity else None,
-                filter_items=without,
+                similar(
+                    package.ranker,
+                    index,
+                    n,
+                    diversity=diversity,
+                    item_users=item_users,
+                    filter_items=without,
+                ),
             )
-            rows += [
-                (package.item_ids[index], rank, package.item_ids[k], str(package.titles[k]), score)
-                for rank, (k, score) in enumerate(zip(ids, scores.tolist(), strict=True), 1)
-            ]
-        names = ["to", "rank", "item", "title", "score"]
-        columns = {name: [row[k] for row in rows] for k, name in enumerate(names)}
-        if not state.titled:
-            del columns["title"]
-        return frames.make(columns, state.kind, state.types | {"to": state.types["item"]})
+            for index in package.items(id_list("items", items)).tolist()
+        ]
+        return _neighbors(package, "item", lists)
 
     def similar_users(self, users: Any, n: int = 10) -> Any:
         """Return the users most similar to one or several: columns to, rank, user, score."""
-        state, package = self._state, self.package
-        check_integer("n", n, 1)
-        rows: list[Row] = []
-        for index in package.rows(id_list("users", users))[0].tolist():
-            ids, scores = package.ranker.similar_users(index, N=n, filter_users=[index])
-            rows += [
-                (package.user_ids[index], rank, package.user_ids[k], score)
-                for rank, (k, score) in enumerate(zip(ids, scores.tolist(), strict=True), 1)
-            ]
-        names = ("to", "rank", "user", "score")
-        columns = {name: [row[k] for row in rows] for k, name in enumerate(names)}
-        return frames.make(columns, state.kind, state.types | {"to": state.types["user"]})
+        package = self.package
+        lists = [
+            (index, package.ranker.similar_users(index, N=n, filter_users=[index]))
+            for index in package.rows(id_list("users", users))[0].tolist()
+        ]
+        return _neighbors(package, "user", lists)
 
     def predict(self, users: Any, items: Any) -> Any:
         """Return scores of pairs of users and items: columns user, item, score.
@@ -367,7 +349,7 @@ class Recommender:
         Two sequences of equal length are paired by position; a single id is paired with each id of the
         other sequence.
         """
-        state, package = self._state, self.package
+        package = self.package
         who = package.rows(id_list("users", users))[0]
         what = package.items(id_list("items", items))
         if len(who) != len(what) and 1 not in (len(who), len(what)):
@@ -386,7 +368,7 @@ class Recommender:
             "item": [package.item_ids[k] for k in what],
             "score": scores.tolist(),
         }
-        return frames.make(columns, state.kind, state.types)
+        return frames.make(columns, self.kind, types_of(package))
 
     def explain(
         self,
@@ -414,21 +396,20 @@ class Recommender:
         """
         if item is None:
             raise InputError("explain needs an item")
-        state = self._state
-        profile = _profile(state.package, user, history, times, weights)
-        return explained(state.package, profile, item, n, changes=changes, kind=state.kind)
+        profile = _profile(self.package, user, history, times, weights)
+        return explained(self.package, profile, item, n, changes=changes, kind=self.kind)
 
     def rules(self, user: Id, n: int = 10) -> Rules:
         """Return the rules for a user's list of n items: of the profile, and of other users.
 
         Rules are counted in the data without the user. The model does not use them.
         """
-        state = self._state
-        profile = _profile(state.package, user)
-        users = Users.known(state.package, [user])
-        [(_, [result])] = lists(state.package, users, n, ListOptions())
-        items = result.ids.tolist()
-        return list_rules(state.package, profile, items, state.attributes, state.kind)
+        package = self.package
+        profile, users = _profile(package, user), Users.known(package, [user])
+        [result] = lists(package, users, check_integer("n", n, 1), ListOptions())
+        if self._attributes is None or self._attributes[0] is not package:
+            self._attributes = package, item_attributes(package.interactions)
+        return list_rules(package, profile, result.ids.tolist(), self._attributes[1], self.kind)
 
     def update(
         self, add: Any = None, *, remove: Any = None, items: Any = None, show_progress: bool = False
@@ -447,17 +428,16 @@ class Recommender:
             New or changed attributes of items.
         show_progress : bool
         """
-        state = self._state
-        if not len(state.package.user_ids):
+        package = self.package
+        if not len(package.user_ids):
             raise CapabilityError(
                 "this model was fitted on counts and keeps no interactions: fit it again"
             )
-        data = updated(state.package, add, remove, items)
-        ranker = copy.deepcopy(state.package.ranker)
+        ranker, data = copy.deepcopy(package.ranker), updated(package, add, remove, items)
         if ranker.name == "auto":
             choice = (ranker.part_names_, ranker.part_weights_)  # type: ignore[attr-defined]
             vars(ranker)["choice_of_update"] = choice
-        self._fit(ranker, data, state.kind, show_progress)
+        self._fit(ranker, data, show_progress)
         return self
 
     def save(self, path: str | Path) -> None:
@@ -465,12 +445,10 @@ class Recommender:
 
         The file contains the ids and histories of all users.
         """
-        state = self._state
-        columns = replace(state.package.columns or Columns(), kind=state.kind)
-        replace(state.package, columns=columns).save(path)
+        self.package.save(path)
 
     def __repr__(self) -> str:
-        if self._fitted is None:
+        if self._package is None:
             return f"Recommender({self.model!r})"
         word = "interaction" if word_of(self.package) == "liked" else "rating"
         return (
@@ -504,62 +482,34 @@ def load(path: str | Path, frames: str | None = None) -> Recommender:
     return recommender
 
 
-class _Fitted:
-    """A model package with cached derived data."""
-
-    def __init__(self, package: ModelPackage, kind: str | None = None) -> None:
-        self.package = package
-        self.kind = kind or ("pandas" if package.columns is None else package.columns.kind)
-
-    @cached_property
-    def titled(self) -> bool:
-        return has_titles(self.package)
-
-    @cached_property
-    def attributes(self) -> Attributes:
-        return item_attributes(self.package.interactions)
-
-    @cached_property
-    def types(self) -> dict[str, Any]:
-        """The types of the cells of each column."""
-        ids = {"user": self.package.user_ids, "item": self.package.item_ids}
-        return COLUMNS | {name: type(known[0]) if len(known) else str for name, known in ids.items()}
-
-    def rows(self, users: Users, n: int, options: ListOptions, why: bool) -> list[Row]:
-        return [row for block in self.row_blocks(users, n, options, why) for row in block]
-
-    def row_blocks(self, users: Users, n: int, options: ListOptions, why: bool, n_jobs: int = 1) -> Any:
-        """Yield the rows of a block of users at a time."""
-        if n_jobs == 1:
-            for part, results in lists(self.package, users, n, options):
-                yield rows_of(self.package, part, results, why)
-            return
-        task = partial(_block_of_rows, self.package, n, options, why)
-        parts = ((start, users.part(start, start + BLOCK)) for start in range(0, len(users), BLOCK))
-        done: dict[int, list[Row]] = {}
-        first = 0
-        for start, rows in run_tasks(task, parts, n_jobs):
-            done[start] = rows
-            while first in done:
-                yield done.pop(first)
-                first += BLOCK
-
-    def table(self, rows: list[Row], why: bool) -> Any:
-        """Return a table of rows, without the columns that say nothing."""
-        popular = any(row[5] == POPULAR for row in rows)
-        names = columns_of(self.package, popular, why)
-        columns = {name: [row[k] for row in rows] for k, name in enumerate(COLUMNS) if name in names}
-        if len({type(name) for name in columns["user"]}) > 1:  # an unknown user of another type
-            columns["user"] = [str(name) for name in columns["user"]]
-        return frames.make(columns, self.kind, self.types)
+def _rows(package: ModelPackage, users: Users, n: int, options: ListOptions, why: bool) -> list[Row]:
+    return [row for block in row_blocks(package, users, n, options, why) for row in block]
 
 
-def _block_of_rows(
-    package: ModelPackage, n: int, options: ListOptions, why: bool, block: tuple[int, Users]
-) -> tuple[int, list[Row]]:
-    start, users = block
-    [(part, results)] = lists(package, users, n, options)
-    return start, rows_of(package, part, results, why)
+def _table(package: ModelPackage, rows: list[Row], why: bool) -> Any:
+    """Return a table of rows, without the columns that say nothing."""
+    names = columns_of(package, any(row[5] == POPULAR for row in rows), why)
+    columns = {name: [row[k] for row in rows] for k, name in enumerate(COLUMNS) if name in names}
+    if len({type(name) for name in columns["user"]}) > 1:  # an unknown user of another type
+        columns["user"] = [str(name) for name in columns["user"]]
+    return frames.make(columns, package.kind, types_of(package))
+
+
+def _neighbors(package: ModelPackage, what: str, lists: list[tuple[int, Any]]) -> Any:
+    """Return a table of the most similar items or users of each of some."""
+    names = getattr(package, f"{what}_ids")
+    rows = [
+        (names[index], rank, names[k], str(package.titles[k]) if what == "item" else "", score)
+        for index, (ids, scores) in lists
+        for rank, (k, score) in enumerate(zip(ids, scores.tolist(), strict=True), 1)
+    ]
+    columns = {
+        name: [row[k] for row in rows] for k, name in enumerate(("to", "rank", what, "title", "score"))
+    }
+    if what == "user" or not package.titled:
+        del columns["title"]
+    types = types_of(package)
+    return frames.make(columns, package.kind, types | {"to": types[what]})
 
 
 def _profile(
