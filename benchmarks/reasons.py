@@ -1,0 +1,85 @@
+"""Lists of 500 users with reasons and without, and one explanation, by each ranker, on 60,000 made-up items.
+
+    python -m benchmarks.reasons [RANKER …]
+
+Rankers that take minutes to fit are set smaller, which the column `model` says. Processor seconds, the least of
+three turns; a ranker's row in results/reasons.csv is replaced when it is run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import recsys
+from benchmarks.lab.common import read_csv, write_csv
+from benchmarks.main_job import Size, made_up
+
+SIZE = Size(users=4_000, items=60_000, pairs=250_000)
+USERS, EXPLAINED, TURNS = 500, 20, 3
+COLUMNS = ("ranker", "model", "without", "with", "ratio", "one explanation, ms")
+SMALLER = {
+    "all-subsets": "iterations=1",
+    "als": "iterations=5",
+    "blend": "models=ease:top_k=50+cf-komd+als",
+    "bpr": "iterations=5",
+    "ease": "top_k=50",
+    "hofm": "factors=6,iterations=1",
+    "lmf": "iterations=5",
+    "pairnet": "factors=6,iterations=2",
+    "slim": "top_k=50,iterations=5",
+}
+LEFT_OUT = {
+    "auto": "a blend of others",
+    "content": "needs item features",
+    "honfm": "minutes of PyTorch",
+    "pair-dnn": "minutes of PyTorch",
+    "pair-svm": "stores features × items",
+}
+
+
+def seconds(function: Callable[[], Any]) -> float:
+    """Return the least processor seconds of some calls."""
+    out = []
+    for _ in range(TURNS):
+        started = time.process_time()
+        function()
+        out.append(time.process_time() - started)
+    return min(out)
+
+
+def measured(name: str, data: recsys.Interactions) -> tuple[Any, ...]:
+    """Return a ranker's row."""
+    spec = name + (":" + SMALLER[name] if name in SMALLER else "")
+    model = recsys.Recommender(spec).fit(data)
+    rng = np.random.default_rng(1)
+    users = rng.choice(model.user_ids, USERS, replace=False).tolist()
+    tops = model.recommend(users, n=10, why=True)  # compiles
+    without, reasons = (
+        seconds(lambda why=why: model.recommend(users, n=10, why=why)) for why in (False, True)
+    )
+    pairs = tops[tops["rank"] == 1][["user", "item"]].to_numpy()[:EXPLAINED]
+    one = seconds(lambda: [model.explain(user, item) for user, item in pairs]) / len(pairs)
+    return name, spec, without, reasons, reasons / without, 1000 * one
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("rankers", nargs="*")
+    names = parser.parse_args().rankers or [n for n in recsys.list_rankers() if n not in LEFT_OUT]
+    data = recsys.Interactions.from_frame(made_up(SIZE, seed=3).astype(str), user="user", item="item")
+    for name in names:
+        row = measured(name, data)
+        print(*[f"{cell:.4g}" if isinstance(cell, float) else cell for cell in row], flush=True)
+        kept = [list(one.values()) for one in read_csv("reasons") if one["ranker"] != name]
+        write_csv("reasons", COLUMNS, sorted([*kept, list(row)], key=lambda one: one[0]))
+
+
+if __name__ == "__main__":
+    main()
