@@ -99,30 +99,20 @@ class EASE(ItemWeights):
             check_integer("top_k", self.top_k, 1)
 
     def _fit(self, data: Data) -> None:
-        liked, items = data.liked, data.liked.shape[1]
-        votes = row_votes(liked, self.votes) if self.votes else None
-        top_k = self._nearest(items)
-        if top_k is None:
-            check_memory(24 * items * items, f"EASE on {items:,} items", None, "pass top_k=200")
-            self.weights_ = self._inverse_weights(co_occurrences(liked, votes).toarray(order="F"))
-        else:
-            self.weights_ = kept_form(self._regressions(co_occurrences(liked, votes), top_k))
+        votes = row_votes(data.liked, self.votes) if self.votes else None
+        self._fit_counts(co_occurrences(data.liked, votes), data.liked.shape[0])
 
     def _fit_counts(self, counts: sp.csr_matrix, n_users: int) -> None:
         """Fit on the co-occurrences of items, XᵀX with the users of each item on its diagonal."""
         items, counts = counts.shape[1], counts.astype(np.float64)
-        top_k = self._nearest(items)
-        if top_k is None:
+        top_k = self.top_k or (items if items <= DENSE_ITEMS else TOP_K)
+        if top_k >= items - 1:
+            check_memory(24 * items * items, f"EASE on {items:,} items", None, "pass top_k=200")
             self.weights_ = self._inverse_weights(counts.toarray(order="F"))
         else:
             self.weights_ = kept_form(self._regressions(counts, top_k))
         self.n_users_, self.n_items_ = n_users, items
         self.popularity_ = counts.diagonal().astype(np.float32)
-
-    def _nearest(self, items: int) -> int | None:
-        """Return the number of items that each one is regressed on; None for all, by the inverse."""
-        top_k = self.top_k or (None if items <= DENSE_ITEMS else TOP_K)
-        return None if top_k is None or top_k >= items - 1 else top_k
 
     def _ridge(self, own: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the ridge of each item, given its weighted number of users."""
@@ -174,21 +164,10 @@ class EASE(ItemWeights):
         begins = np.concatenate(([0], np.cumsum(lengths)))
         near = np.empty(begins[-1], dtype=np.int32)
         weights = np.empty(len(near), dtype=np.float32)
+        matrix = (ordered.indptr.astype(np.int64), ordered.indices, ordered.data)
+        regressions = (own[order], ridge[order], order, begins[:-1][order], lengths[order])
         with parallel() as threads, threadpool_limits(1, "blas"):  # one LAPACK in each thread
-            in_parts(
-                threads,
-                _regress,
-                ordered.indptr.astype(np.int64),
-                ordered.indices,
-                ordered.data,
-                own[order],
-                ridge[order],
-                order,
-                begins[:-1][order],
-                lengths[order],
-                near,
-                weights,
-            )
+            in_parts(threads, _regress, *matrix, *regressions, near, weights)
         return sp.csc_matrix((weights, near, begins), shape=(items, items)).tocsr()
 
 
@@ -228,15 +207,19 @@ def _regress(
         begin, k = begins[r], lengths[r]
         if k == 0:
             continue
-        _most_alike(
-            indices[indptr[r] : indptr[r + 1]],
-            data[indptr[r] : indptr[r + 1]],
-            own,
-            r,
-            size,
-            kept[:k],
-            x,
-        )
+        items, counts = indices[indptr[r] : indptr[r + 1]], data[indptr[r] : indptr[r + 1]]
+        n, ties, filled = len(items), k, 0
+        for p in range(n):
+            size[p] = np.float64(counts[p]) ** 2 / own[items[p]] if items[p] != r else 0.0
+        least = np.partition(size[:n], n - k)[n - k]
+        for p in range(n):
+            ties -= size[p] > least
+        for p in range(n):  # the most alike in ascending order, and their co-occurrences with item r
+            tied = size[p] == least and ties > 0
+            if tied or size[p] > least:
+                ties -= tied
+                kept[filled], x[filled] = items[p], counts[p]
+                filled += 1
         A = block[: k * k].reshape((k, k))
         A[:] = 0.0
         for a in range(k):
@@ -265,24 +248,3 @@ def _regress(
         for a in range(k):
             near[begin + a] = names[kept[a]]
             weights[begin + a] = x[a]
-
-
-@jit
-def _most_alike(items, counts, own, j, size, kept, shared):
-    """Fill in the first items in ascending order, and their co-occurrences with item j."""
-    k, n = len(kept), len(items)
-    for p in range(n):
-        size[p] = np.float64(counts[p]) ** 2 / own[items[p]] if items[p] != j else 0.0
-    least = np.partition(size[:n], n - k)[n - k]
-    ties = k
-    for p in range(n):
-        if size[p] > least:
-            ties -= 1
-    filled = 0
-    for p in range(n):
-        if size[p] == least and ties > 0:
-            ties -= 1
-        elif not size[p] > least:
-            continue
-        kept[filled], shared[filled] = items[p], counts[p]
-        filled += 1

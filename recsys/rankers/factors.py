@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
@@ -58,9 +59,7 @@ class ImplicitFactors(Ranker):
     factors: int
     num_threads: int
 
-    def _model(self, **params: Any) -> Any:
-        """Return implicit's unfitted model; its parameters have the same names as ours."""
-        raise NotImplementedError
+    model: ClassVar[tuple[str, str]]  # module and class of implicit, whose parameters are ours
 
     def _check_parameters(self) -> None:
         given = self.get_params()
@@ -73,11 +72,8 @@ class ImplicitFactors(Ranker):
     def _fit(self, data: Data) -> None:
         users, items = data.liked.shape
         # float32, once in implicit's model and once copied out of it
-        check_fits(
-            (users + items) * self.factors,
-            f"factors={self.factors} of {users:,} users and {items:,} items",
-            "lower factors",
-        )
+        size = f"factors={self.factors} of {users:,} users and {items:,} items"
+        check_fits((users + items) * self.factors, size, "lower factors")
         diverged = f"{self.name} diverged: raise regularization or lower the learning rate"
         # Copies: implicit keeps references, and may refuse read-only arrays.
         matrix = data.liked.copy() if self.weighted else binary(data.liked, np.float32).copy()
@@ -90,10 +86,11 @@ class ImplicitFactors(Ranker):
 
         check_openmp(self.num_threads)
         with threadpool_limits(limits=1, user_api="blas"):
-            model = self._model(**self.get_params())
-            from implicit.recommender_base import ModelFitError, RecommenderBase
+            from implicit.recommender_base import ModelFitError, RecommenderBase  # late: it is slow
 
             RecommenderBase.register(Ranker)
+            module, name = self.model
+            model = getattr(import_module(module), name)(**self.get_params())
             try:
                 model.fit(matrix, show_progress=False, callback=reporting)
             except ModelFitError as error:
@@ -122,16 +119,14 @@ class ImplicitFactors(Ranker):
         rows = clean_matrix(user_items, n_items=self.n_items_)
         return self.user_factors_[check_ids("userid", np.arange(rows.shape[0]), self.n_users_)]
 
-    # implicit's models have these names, and code written for them reads them.
-
     @property
     def item_factors(self) -> NDArray[np.float32] | None:
-        """(items, factors) float32, or None before fit."""
+        """`item_factors_`, or None before fit, as in implicit."""
         return getattr(self, "item_factors_", None)
 
     @property
     def user_factors(self) -> NDArray[np.float32] | None:
-        """(users, factors) float32, or None before fit."""
+        """`user_factors_`, or None before fit, as in implicit."""
         return getattr(self, "user_factors_", None)
 
     def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -186,17 +181,13 @@ class ALS(ImplicitFactors):
     num_threads: int = 0
 
     name: ClassVar[str] = "als"
+    model: ClassVar[tuple[str, str]] = ("implicit.als", "AlternatingLeastSquares")
     weighted: ClassVar[bool] = True  # values above 0 are confidences
     search_space: ClassVar[dict[str, Any]] = {
         "factors": (16, 32, 64, 128),
         "regularization": ("log", 0.1, 100.0),
         "alpha": ("log", 0.5, 40.0),
     }
-
-    def _model(self, **params: Any) -> Any:
-        from implicit.als import AlternatingLeastSquares
-
-        return AlternatingLeastSquares(**params)
 
     def _folded(self, rows: sp.csr_matrix) -> NDArray[np.float64]:
         """Solve (YᵀY + λI + Yᵀ(C−I)Y) x = YᵀC1 for the rows."""
@@ -234,6 +225,7 @@ class BPR(ImplicitFactors):
     num_threads: int = 1
 
     name: ClassVar[str] = "bpr"
+    model: ClassVar[tuple[str, str]] = ("implicit.bpr", "BayesianPersonalizedRanking")
     folds_in: ClassVar[bool] = False
     search_space: ClassVar[dict[str, Any]] = {
         "factors": (16, 32, 64, 128),
@@ -241,11 +233,6 @@ class BPR(ImplicitFactors):
         "learning_rate": ("log", 0.005, 0.2),
         "iterations": (30, 100, 300),
     }
-
-    def _model(self, **params: Any) -> Any:
-        from implicit.bpr import BayesianPersonalizedRanking
-
-        return BayesianPersonalizedRanking(**params)
 
 
 @RANKERS.add("lmf")
@@ -285,6 +272,7 @@ class LMF(ImplicitFactors):
     num_threads: int = 1
 
     name: ClassVar[str] = "lmf"
+    model: ClassVar[tuple[str, str]] = ("implicit.lmf", "LogisticMatrixFactorization")
     search_space: ClassVar[dict[str, Any]] = {
         "factors": (8, 16, 32),
         "regularization": ("log", 0.01, 10.0),
@@ -292,11 +280,6 @@ class LMF(ImplicitFactors):
     candidates: ClassVar[tuple[Candidate, ...]] = (
         Candidate("factors=8,regularization=2", most_likes=MOST_LIKES),
     )
-
-    def _model(self, **params: Any) -> Any:
-        from implicit.lmf import LogisticMatrixFactorization
-
-        return LogisticMatrixFactorization(**params)
 
     def _folded(self, rows: sp.csr_matrix) -> NDArray[np.float64]:
         items, bias = self.item_factors_.astype(np.float64), self.item_factors_.shape[1] - 2
@@ -326,9 +309,8 @@ class LMF(ImplicitFactors):
         for vector, span, some in zip(vectors, rows.spans, items, strict=True):
             own = self.item_factors_[rows.matrix.indices[span]].astype(np.float64)
             asked = self.item_factors_[some].astype(np.float64)
-            missing = 1.0 / (1.0 + np.exp(own @ vector))
             products = np.delete(asked, -2, axis=1) @ np.delete(own, -2, axis=1).T
-            out.append((asked @ vector, missing * products / ridge))
+            out.append((asked @ vector, expit(-(own @ vector)) * products / ridge))
         return out
 
 

@@ -13,8 +13,8 @@ from recsys._jit import SUMS, in_parts, jit, parallel
 from recsys.rankers.base import DENSE_ITEMS, MORE_ITEMS, Candidate, Data
 from recsys.rankers.item_weights import ItemWeights, co_occurrences, kept_form
 from recsys.rankers.registry import RANKERS
-from recsys.utils.sparse import binary, masked, row_votes
-from recsys.utils.validation import check_integer, check_real
+from recsys.utils.sparse import binary, row_votes
+from recsys.utils.validation import check_real
 
 USERS = 0.8  # weight of users in sharpening: |profile|^−0.8
 
@@ -38,8 +38,6 @@ class MSDw(ItemWeights):
     sharpening : float ≥ 0
         Factor of W·P, which is subtracted from W for co-occurring items and reduces the effect of
         neighbors of neighbors. P is the co-occurrence matrix with largest eigenvalue 1. 0 for MSDw.
-    top_k : int ≥ 1, optional
-        Number of the largest weights of each candidate to keep.
 
     Other parameters: as in `Ranker`.
 
@@ -59,7 +57,6 @@ class MSDw(ItemWeights):
     locality: float = 1.0
     votes: float = 0.0
     sharpening: float = 0.0
-    top_k: int | None = None
     recency: float = 0.0
 
     name: ClassVar[str] = "msdw"
@@ -94,8 +91,6 @@ class MSDw(ItemWeights):
         check_real("locality", self.locality, 0.0, open_low=True)
         check_real("votes", self.votes, 0.0)
         check_real("sharpening", self.sharpening, 0.0)
-        if self.top_k is not None:
-            check_integer("top_k", self.top_k, 1)
 
     def _fit(self, data: Data) -> None:
         liked = data.liked
@@ -103,11 +98,11 @@ class MSDw(ItemWeights):
         weights = self._weighted(counts, np.bincount(liked.indices, minlength=liked.shape[1]))
         if self.sharpening:
             sharpen(weights, liked, self.sharpening)
-        self._keep(weights)
+        self.weights_ = kept_form(weights)
 
     def _fit_counts(self, counts: sp.csr_matrix, n_users: int) -> None:
         """Fit on the co-occurrences of items, XᵀX with the users of each item on its diagonal."""
-        self._keep(self._weighted(counts, counts.diagonal()))
+        self.weights_ = kept_form(self._weighted(counts, counts.diagonal()))
         self.n_users_, self.n_items_ = n_users, counts.shape[0]
         self.popularity_ = counts.diagonal().astype(np.float32)
 
@@ -115,9 +110,6 @@ class MSDw(ItemWeights):
         weights = counts.astype(np.float32)
         weigh(weights, users, 1.0 - self.alpha, self.alpha, self.locality)
         return weights
-
-    def _keep(self, weights: sp.csr_matrix) -> None:
-        self.weights_ = kept_form(weights if self.top_k is None else strongest(weights, self.top_k))
 
 
 def weigh(
@@ -134,18 +126,6 @@ def weigh(
         np.power(counts.data, np.float32(locality), out=counts.data)
 
 
-def strongest(weights: sp.csr_matrix, k: int) -> sp.csr_matrix:
-    """Return the k largest entries of each column, the earlier of equal ones."""
-    columns = weights.T.tocsr()
-    keep = np.zeros(columns.nnz, dtype=bool)
-    for j in range(columns.shape[0]):
-        begin, end = columns.indptr[j], columns.indptr[j + 1]
-        keep[begin + np.argsort(-columns.data[begin:end], kind="stable")[:k]] = True
-    found = masked(columns, keep).T.tocsr()
-    found.sort_indices()
-    return found
-
-
 def sharpen(weights: sp.csr_matrix, liked: sp.csr_matrix, amount: float) -> None:
     """Take `amount`·W·P off W, (items, items) float32 CSR, where W has entries, in place.
 
@@ -154,21 +134,10 @@ def sharpen(weights: sp.csr_matrix, liked: sp.csr_matrix, amount: float) -> None
     """
     sizes = np.maximum(np.bincount(liked.indices, minlength=liked.shape[1]), 1)
     scale, per_user = sizes.astype(np.float64) ** -0.5, row_votes(liked, USERS)
-    amount = amount / largest_eigenvalue(liked, per_user, scale)
-    columns = liked.tocsc()
+    amount, columns = amount / largest_eigenvalue(liked, per_user, scale), liked.tocsc()
+    arrays = (weights.indptr, weights.indices, weights.data, columns.indptr, columns.indices)
     with parallel() as threads:
-        in_parts(
-            threads,
-            _sharpen,
-            weights.indptr,
-            weights.indices,
-            weights.data,
-            columns.indptr,
-            columns.indices,
-            per_user,
-            scale,
-            amount,
-        )
+        in_parts(threads, _sharpen, *arrays, per_user, scale, amount)
 
 
 def largest_eigenvalue(
@@ -186,8 +155,7 @@ def largest_eigenvalue(
     if items < 3:  # too few for Lanczos' method
         return float(np.linalg.eigvalsh([product(e) for e in np.eye(items)])[-1])
     operator = LinearOperator((items, items), product, dtype=np.float64)
-    start = 1.0 / scale
-    return float(eigsh(operator, k=1, v0=start, tol=1e-12, return_eigenvectors=False)[0])
+    return float(eigsh(operator, k=1, v0=1.0 / scale, tol=1e-12, return_eigenvectors=False)[0])
 
 
 # ---- kernels
@@ -198,8 +166,6 @@ def _sharpen(first, stride, indptr, indices, data, col_ptr, col_users, per_user,
     of_users = np.zeros(len(per_user))
     for i in range(first, len(per_item), stride):
         begin, end = indptr[i], indptr[i + 1]
-        if begin == end:
-            continue
         of_users[:] = 0.0
         for p in range(begin, end):
             j = indices[p]

@@ -26,7 +26,8 @@ class ItemNeighbors(ItemWeights):
     """Base of the item-to-item nearest neighbors: Σ value × similarity over a user's items.
 
     The similarity is the inner product of two weighted columns. Each item keeps the `top_k` largest
-    similarities, which implicit computes.
+    similarities, which implicit computes. Values of the matrix are weights: in the similarities, and in
+    the row that is ranked.
 
     Parameters
     ----------
@@ -34,6 +35,10 @@ class ItemNeighbors(ItemWeights):
         Neighbors of each item, including itself; implicit's K.
     num_threads : int ≥ 0
         Threads of the fit; 0 for all. The result does not depend on it.
+
+    Notes
+    -----
+    Source: implicit 0.7, `implicit.nearest_neighbours`.
     """
 
     top_k: int
@@ -54,22 +59,17 @@ class ItemNeighbors(ItemWeights):
     def _fit(self, data: Data) -> None:
         from implicit.nearest_neighbours import all_pairs_knn  # late: it takes half a second
 
-        items = data.liked.shape[1]
+        items, threads = data.liked.shape[1], self.num_threads
         nearest = min(self.top_k, items)
-        check_fits(
-            ENTRIES * nearest * items,
-            f"top_k={self.top_k} neighbors of {items:,} items",
-            "lower top_k",
-        )
-        weighted = self._weighted(data.liked.T.tocoo().astype(np.float64)).T.tocsr()
-        weighted.eliminate_zeros()
-        check_openmp(self.num_threads)
-        found = all_pairs_knn(
-            weighted, nearest, show_progress=data.show_progress, num_threads=self.num_threads
-        ).tocsr()
-        found.eliminate_zeros()  # what fills rows of fewer neighbors
-        found.sort_indices()
-        self.weights_ = found.astype(np.float32)
+        what = f"top_k={self.top_k} neighbors of {items:,} items"
+        check_fits(ENTRIES * nearest * items, what, "lower top_k")
+        X = self._weighted(data.liked.T.tocoo().astype(np.float64)).T.tocsr()
+        X.eliminate_zeros()
+        check_openmp(threads)
+        near = all_pairs_knn(X, nearest, show_progress=data.show_progress, num_threads=threads).tocsr()
+        near.eliminate_zeros()  # what fills rows of fewer neighbors
+        near.sort_indices()
+        self.weights_ = near.astype(np.float32)
 
     def _votes(self, rows: Rows) -> NDArray[np.float64]:
         return rows.matrix.data * super()._votes(rows)
@@ -81,11 +81,6 @@ class Cosine(ItemNeighbors):
     """Item-to-item nearest neighbors by cosine, as implicit's `CosineRecommender`.
 
     Other parameters: as in `ItemNeighbors`.
-
-    Notes
-    -----
-    Values of the matrix are weights: in the similarities, and in the row that is ranked.
-    Source: implicit 0.7, `implicit.nearest_neighbours`.
 
     Examples
     --------
@@ -111,15 +106,10 @@ class Cosine(ItemNeighbors):
 class TFIDF(ItemNeighbors):
     """Item-to-item nearest neighbors by the cosine of TF-IDF weights, as implicit's `TFIDFRecommender`.
 
-    The weight of a value v of user u is √v·log(items / (1 + items of u)).
+    The weight of a value v of user u is √v·log(items / (1 + items of u)). Items with zero weights have
+    no similarities here, and NaN in implicit.
 
     Other parameters: as in `ItemNeighbors`.
-
-    Notes
-    -----
-    Values of the matrix are weights: in the similarities, and in the row that is ranked.
-    Source: implicit 0.7, `implicit.nearest_neighbours`; items with zero weights have no similarities
-    here, and NaN there.
 
     Examples
     --------
@@ -160,11 +150,6 @@ class BM25(ItemNeighbors):
         Strength of the correction for popularity.
 
     Other parameters: as in `ItemNeighbors`.
-
-    Notes
-    -----
-    Values of the matrix are weights: in the similarities, and in the row that is ranked.
-    Source: implicit 0.7, `implicit.nearest_neighbours`.
 
     Examples
     --------

@@ -82,21 +82,10 @@ class SLIM(ItemWeights):
         near = np.full((items, k), -1, dtype=np.int32)
         weights = np.zeros((items, k), dtype=np.float32)
         with parallel() as threads:
-            in_parts(
-                threads,
-                _descend,
-                counts.indptr,
-                counts.indices,
-                counts.data,
-                counts.diagonal(),
-                float(self.l1),
-                float(self.l2),
-                int(self.iterations),
-                float(self.tol),
-                near,
-                weights,
-                rounds=min(64, 1 + items // 128),
-            )
+            arrays = (counts.indptr, counts.indices, counts.data, counts.diagonal())
+            options = (float(self.l1), float(self.l2), int(self.iterations), float(self.tol))
+            rounds = min(64, 1 + items // 128)
+            in_parts(threads, _descend, *arrays, *options, near, weights, rounds=rounds)
         used = weights > 0
         target = np.repeat(np.arange(items), used.sum(axis=1))
         entries = (weights[used], (near[used], target))

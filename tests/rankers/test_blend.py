@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recsys import EASE, Blend, InputError, MSDw, load_ranker
+from recsys import EASE, SLIM, Blend, InputError, load_ranker
 from recsys.rankers.blend import break_ties, popularity_ranks
 from tests.reference import ties as slow
 
@@ -35,7 +35,7 @@ def test_scores_stay_and_only_equal_ones_are_ordered(values, random):
 
 def test_lists_are_in_the_order_of_scores_and_popularity(liked, tmp_path):
     plain, ordered = (
-        Blend([MSDw(top_k=1)], ties=ties).fit(liked, False) for ties in (None, "popularity")
+        Blend([SLIM(l1=0.0, top_k=1)], ties=ties).fit(liked, False) for ties in (None, "popularity")
     )
     users = np.arange(liked.shape[0])
     scores, prior = plain.scores(users, liked), slow.prior(ordered.popularity_)
@@ -53,7 +53,7 @@ def test_lists_are_in_the_order_of_scores_and_popularity(liked, tmp_path):
 
 
 def test_what_parts_add_and_contributions_sum_to_the_score(liked):
-    blend = Blend([EASE(), MSDw()], weights=[2, 1]).fit(liked, False)
+    blend = Blend([EASE(), SLIM()], weights=[2, 1]).fit(liked, False)
     user = int(np.flatnonzero(np.diff(liked.indptr) > 2)[0])
     scores = blend.scores(user, liked[user])[0]
     np.testing.assert_allclose(blend.part_scores(user, liked[user]).sum(axis=0), scores, atol=1e-5)
