@@ -6,6 +6,9 @@ errata).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -33,10 +36,7 @@ def prox_l1(q: ArrayLike, strength: float) -> NDArray[np.float64]:
 
 def prox_l21(Q: ArrayLike, strength: float) -> NDArray[np.float64]:
     """Return argmin ½‖P − Q‖² ``+ strength·Σ_j ‖p_j‖`` over the rows of Q, (features, components)."""
-    Q = real_array("Q", Q, 2)
-    check_real("strength", strength, 0.0)
-    norms = np.linalg.norm(Q, axis=1)
-    return _scaled(Q, norms, np.maximum(norms - strength, 0.0))
+    return _of_rows(prox_l1, Q, strength)
 
 
 def prox_squared_l1(q: ArrayLike, strength: float, method: str = "random") -> NDArray[np.float64]:
@@ -48,13 +48,23 @@ def prox_squared_l1(q: ArrayLike, strength: float, method: str = "random") -> ND
     q = real_array("q", q, 1)
     check_real("strength", strength, 0.0)
     check_choice("method", method, ("random", "sort"))
-    sizes = np.abs(q)
-    if method == "random":
-        cut = select(sizes.copy(), strength)
-    else:  # 2λS_θ/(1 + 2λθ), θ the last whose magnitude is above it
+    sizes, total, count = np.abs(q), 0.0, 0  # what is above the cut so far
+    if method == "sort":
         ranked = np.sort(sizes)[::-1]
         levels = 2.0 * strength * np.cumsum(ranked) / (1.0 + 2.0 * strength * np.arange(1, len(q) + 1))
-        cut = max(levels[ranked > levels], default=0.0)
+        count = int((ranked > levels).sum())
+        total = ranked[:count].sum()
+    else:
+        rng, left = np.random.default_rng(0), sizes
+        while len(left):
+            pivot = rng.choice(left)
+            upper = left[left >= pivot]
+            many, most = count + len(upper), total + upper.sum()
+            if pivot * (1.0 + 2.0 * strength * many) > 2.0 * strength * most:
+                count, total, left = many, most, left[left < pivot]
+            else:
+                left = left[left > pivot]
+    cut = 2.0 * strength * total / (1.0 + 2.0 * strength * count)
     return np.sign(q) * np.maximum(sizes - cut, 0.0)
 
 
@@ -63,9 +73,7 @@ def prox_squared_l21(Q: ArrayLike, strength: float) -> NDArray[np.float64]:
 
     Q is (features, components).
     """
-    Q = real_array("Q", Q, 2)
-    norms = np.linalg.norm(Q, axis=1)
-    return _scaled(Q, norms, prox_squared_l1(norms, strength))
+    return _of_rows(prox_squared_l1, Q, strength)
 
 
 def prox_power_l1(q: ArrayLike, strength: float, order: int) -> NDArray[np.float64]:
@@ -89,18 +97,17 @@ def prox_power_l1(q: ArrayLike, strength: float, order: int) -> NDArray[np.float
 def prox_power_l21(Q: ArrayLike, strength: float, order: int) -> NDArray[np.float64]:
     """Return argmin ½‖P − Q‖² ``+ strength·(Σ_j ‖p_j‖)^order`` over the rows of Q.
 
-    Source: Atarashi et al. 2021, Theorem 10: rows keep their direction, and their lengths are those of
-    `prox_power_l1`.
+    Source: Atarashi et al. 2021, Theorem 10.
     """
+    return _of_rows(prox_power_l1, Q, strength, order)
+
+
+def _of_rows(operator: Callable[..., Any], Q: ArrayLike, *options: Any) -> NDArray[np.float64]:
+    """Apply an operator to the lengths of the rows, which keep their direction."""
     Q = real_array("Q", Q, 2)
     norms = np.linalg.norm(Q, axis=1)
-    return _scaled(Q, norms, prox_power_l1(norms, strength, order))
-
-
-def _scaled(
-    Q: NDArray[np.float64], old: NDArray[np.float64], new: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    return Q * np.divide(new, old, out=np.zeros_like(old), where=old > 0)[:, None]
+    lengths = operator(norms, *options)
+    return Q * np.divide(lengths, norms, out=np.zeros_like(norms), where=norms > 0)[:, None]
 
 
 def project_simplex(v: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -116,42 +123,6 @@ def project_simplex(v: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 # ---- kernels
-
-
-@jit
-def select(values, strength):
-    """Return 2λS_θ/(1 + 2λθ), the loss of each magnitude, by random pivots; permutes values."""
-    low, high = 0, len(values)
-    total, count = 0.0, 0
-    seed = np.uint64(88172645463325252)
-    while low < high:
-        at = low
-        for turn in range(5):  # the largest of a few draws: the cut is high, few values lie above it
-            seed ^= seed << np.uint64(13)
-            seed ^= seed >> np.uint64(7)
-            seed ^= seed << np.uint64(17)
-            drawn = low + int(seed % np.uint64(high - low))
-            if turn == 0 or values[drawn] > values[at]:
-                at = drawn
-        pivot = values[at]
-        values[at] = values[low]
-        values[low] = pivot
-        mid = low + 1  # [low, mid): at least the pivot
-        upper = pivot
-        for p in range(low + 1, high):
-            v = values[p]
-            if v >= pivot:
-                values[p] = values[mid]
-                values[mid] = v
-                mid += 1
-                upper += v
-        if pivot * (1.0 + 2.0 * strength * (count + mid - low)) > 2.0 * strength * (total + upper):
-            total += upper
-            count += mid - low
-            low = mid
-        else:
-            low, high = low + 1, mid
-    return 2.0 * strength * total / (1.0 + 2.0 * strength * count)
 
 
 @jit

@@ -80,9 +80,9 @@ def solve_simplex(
     >>> solve_simplex(np.diag([1.0, 3.0])).weights.round(3)
     array([0.75, 0.25])
     """
-    K = np.asarray(real_array("K", K), dtype=np.float64)
+    K = real_array("K", K)
     n = len(K)
-    q = np.zeros(n) if q is None else np.asarray(real_array("q", q), dtype=np.float64)
+    q = np.zeros(n) if q is None else real_array("q", q)
     sign = np.ones(n) if sign is None else np.asarray(sign, dtype=np.float64)
     ridge = np.broadcast_to(np.asarray(ridge, dtype=np.float64), n)
     if K.shape != (n, n) or n == 0 or q.shape != (n,) or sign.shape != (n,):
@@ -90,41 +90,36 @@ def solve_simplex(
         raise InputError(f"K must be square, and q and sign of its length; they have shapes {shapes}")
     if not (np.isfinite(K).all() and np.isfinite(q).all() and (ridge >= 0).all()):
         raise InputError("K and q must be finite, and ridge at least 0")
+    groups = _groups(sign)
     a = np.empty(n) if start is None else start.copy()
-    if start is None:
-        for s in (1.0, -1.0):
-            a[sign == s] = 1.0 / max(1, (sign == s).sum())
-
-    def gradient() -> Vector:
-        return np.asarray(sign * (K @ (sign * a)) + ridge * a - q)
-
+    for group in groups if start is None else ():
+        a[group] = 1.0 / len(group)
     face, steps, share = np.arange(n), 0, FIRST_GOAL
     for _ in range(MAX_FACES):
         while True:
-            taken = _descend(K, q, sign, ridge, face, a, share, tol)
-            steps, share = steps + taken, NEXT_GOAL
-            kept = face[a[face] > 0]
+            steps += _descend(K, q, sign, ridge, face, a, share, tol)
+            share, kept = NEXT_GOAL, face[a[face] > 0]
             if len(kept) == len(face):
                 break
             face = kept
-        g = gradient()
-        residual = _residual(a, g, sign)
+        g = sign * (K @ (sign * a)) + ridge * a - q
+        residual = max(_violation(a, g, group) for group in groups)
         if residual <= tol:
             return Solution(a, residual, steps)
         # What has weight, and what would lower the objective.
-        level = np.where(sign > 0, (a * g)[sign > 0].sum(), (a * g)[sign < 0].sum())
-        face = np.flatnonzero((a > 0) | (g < level - 0.5 * tol))
-    steps += _pairwise(K, gradient(), sign, ridge, a, tol)
-    return Solution(a, _residual(a, gradient(), sign), steps)
+        outside = np.concatenate([group[g[group] < a[group] @ g[group] - 0.5 * tol] for group in groups])
+        face = np.union1d(np.flatnonzero(a), outside)
+    steps += _pairwise(K, g, sign, ridge, a, tol)
+    g = sign * (K @ (sign * a)) + ridge * a - q
+    return Solution(a, max(_violation(a, g, group) for group in groups), steps)
 
 
-def _residual(a: Vector, g: Vector, sign: Vector) -> float:
-    worst = 0.0
-    for s in (1.0, -1.0):
-        held = (sign == s) & (a > 0)
-        if held.any():
-            worst = max(worst, float(g[held].max() - g[sign == s].min()))
-    return worst
+def _groups(sign: Vector) -> list[NDArray[np.int64]]:
+    return [np.flatnonzero(sign == s) for s in (1.0, -1.0) if (sign == s).any()]
+
+
+def _violation(a: Vector, g: Vector, group: NDArray[np.int64]) -> float:
+    return float(g[group][a[group] > 0].max() - g[group].min())
 
 
 def _descend(
@@ -143,7 +138,7 @@ def _descend(
     """
     if len(face) < len(K):
         K, q, sign, ridge = K[np.ix_(face, face)], q[face], sign[face], ridge[face]
-    groups = [np.flatnonzero(sign == s) for s in (1.0, -1.0) if (sign == s).any()]
+    groups = _groups(sign)
     own = max(float(K.diagonal().max()), 0.0) or 1.0
     scale = np.empty(len(face))
     for group in groups:
@@ -168,26 +163,21 @@ def _descend(
         b += rr / curvature * p
         r = projected(r - rr / curvature * Qp)
         before, steps = rr, steps + 1
-    if steps == 0:
-        return 0
-    b = np.maximum(b, 0.0)
-    for group in groups:
-        b[group] /= b[group].sum()
-    a[face] = b
+    if steps > 0:
+        b = np.maximum(b, 0.0)
+        for group in groups:
+            a[face[group]] = b[group] / b[group].sum()
     return steps
 
 
 def _pairwise(K: Vector, g: Vector, sign: Vector, ridge: Vector, a: Vector, tol: float) -> int:
     """Move weight between pairs of a group, with exact line search, until optimal; return the steps."""
-    own = K.diagonal() + ridge
+    own, groups = K.diagonal() + ridge, _groups(sign)
     for step in range(MAX_PAIRS):
-        worst, i = tol, -1
-        for s in (1.0, -1.0):
-            group = np.flatnonzero(sign == s)
-            if len(group) and g[group][a[group] > 0].max() - g[group].min() > worst:
-                worst, i = g[group][a[group] > 0].max() - g[group].min(), group[g[group].argmin()]
-        if i < 0:
+        group = max(groups, key=lambda group: _violation(a, g, group))
+        if _violation(a, g, group) <= tol:
             return step
+        i = group[g[group].argmin()]
         # Of the variables that may give weight to i, the one that gains most (second order).
         curvature = np.maximum(own[i] + own - 2.0 * K[i], 1e-12)
         slope = np.where((sign == sign[i]) & (a > 0), np.maximum(g - g[i], 0.0), 0.0)
