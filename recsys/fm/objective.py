@@ -223,7 +223,7 @@ class Objective:
     def penalty_value(self, z: Vector) -> float:
         """Return γΩ(P)."""
         by = self.regularization
-        if by.penalty.vanishes or by.gamma == 0.0:
+        if by.gamma == 0.0:
             return 0.0
         total = 0.0
         for form, tables in zip(self.model.forms, self.model.tables(z), strict=True):
@@ -271,7 +271,7 @@ class Objective:
         """Return the proximal operator of `rough` times step, or the penalty's approximation of it."""
         out, by = z.copy(), self.regularization
         strength = step * by.gamma
-        if by.penalty.vanishes or strength == 0.0:
+        if strength == 0.0:
             return out
         for form, tables in zip(self.model.forms, self.model.tables(out), strict=True):
             for P in tables:

@@ -1,8 +1,7 @@
 """The penalties Ω on the tables of factorization machines, and their compiled parts.
 
-A solver is compiled once for all penalties: an integer code picks the branch, for numba keeps that on
-disk. A new penalty is a line in `PENALTIES`, a branch in each function here that it needs, and its name
-in the solvers that serve it.
+A new penalty is a line in `PENALTIES`, a branch for its code in each function here that needs one, and
+its name in the solvers that serve it.
 
 Source: Atarashi et al. 2021, 3 and 6. The 1/m! of the powers is ours: γ then means what TI's does.
 """
@@ -34,21 +33,10 @@ class Penalty:
     """A penalty Ω on one table P of a term.
 
     All but Ω_* are functions of sizes: the magnitudes of each column, or the lengths of the rows.
-
-    Parameters
-    ----------
-    name : str
-    code : int
-        Of the branches in the compiled functions.
     """
 
     name: str
     code: int
-
-    @property
-    def vanishes(self) -> bool:
-        """Whether Ω = 0."""
-        return self.code == L2
 
     @property
     def half_squares(self) -> bool:
@@ -61,13 +49,8 @@ class Penalty:
 
     def _sizes(self, P: Table) -> Table:
         """Return the sizes, in columns that do not depend on each other."""
-        if acts_on_rows.py_func(self.code):
-            return np.linalg.norm(P, axis=1, keepdims=True)
-        return np.abs(P)
-
-    def _directions(self, P: Table, sizes: Table) -> Table:
-        """Return the signs of the entries, or the rows at unit length; zeros stay."""
-        return np.divide(P, sizes, out=np.zeros_like(P), where=sizes > 0)
+        by_row = acts_on_rows.py_func(self.code)
+        return np.linalg.norm(P, axis=1, keepdims=True) if by_row else np.abs(P)
 
     def value(self, form: Form, P: Table) -> float:
         """Return Ω of one table of a term of this form."""
@@ -89,19 +72,21 @@ class Penalty:
     def prox(self, P: Table, strength: float, form: Form = PAIRS) -> Table:
         """Return argmin ½‖Q − P‖² + λ(Ω(Q) + ½‖Q‖² if `half_squares`), λ = `strength`.
 
-        Of Ω_* an approximation.
+        Of Ω_* an approximation: the best of some sub-gradient steps of 1/(t + 1) from P (14).
         """
-        if self.code == L2:
-            return P
-        if self.code == OMEGA:
-            return self._approximate(P, strength)
-        sizes = self._sizes(P)
-        columns = np.array(sizes.T, order="C")
-        if self.half_squares:  # what `prox_sizes` takes off as a step on −½‖P‖²
-            columns /= 1.0 + strength
-        for column in columns:
-            prox_sizes(self.code, form.kind, form.penalty_order, column, np.full(len(P), strength))
-        return self._directions(P, sizes) * columns.T
+        if self.code != OMEGA:
+            out = np.array(P)
+            prox_table(self.code, form.kind, form.penalty_order, out, strength, 1.0)
+            return out
+
+        def value(R: Table) -> float:
+            return 0.5 * float(((R - P) ** 2).sum()) + strength * self.value(PAIRS, R)
+
+        Q = best = P
+        for t in range(1, STEPS + 1):
+            Q = Q - (Q - P + strength * self.subgradient(Q)) / (t + 1)
+            best = min(best, Q, key=value)
+        return best
 
     def subgradient(self, P: Table, form: Form = PAIRS) -> Table:
         """Return a subgradient of Ω, which is 0 for zero parameters."""
@@ -112,25 +97,13 @@ class Penalty:
             np.fill_diagonal(signs, 0.0)
             return np.asarray(signs @ P)
         sizes, m = self._sizes(P), form.penalty_order
-        out = self._directions(P, sizes)
+        out = np.divide(P, sizes, out=np.zeros_like(P), where=sizes > 0)
         if self.code in (TI, CS):
             out *= np.column_stack([factors_of(form.kind, m, column.copy()) for column in sizes.T])
         elif self.code in (L1_POWER, L21_POWER):
             with np.errstate(over="ignore"):
                 out *= sizes.sum(axis=0) ** (m - 1) / math.factorial(m - 1)
         return out
-
-    def _approximate(self, P: Table, strength: float) -> Table:
-        """Take sub-gradient steps of 1/(t + 1) from P (14); the best of them."""
-
-        def value(R: Table) -> float:
-            return 0.5 * float(((R - P) ** 2).sum()) + strength * self.value(PAIRS, R)
-
-        Q = best = P
-        for t in range(1, STEPS + 1):
-            Q = Q - (Q - P + strength * self.subgradient(Q)) / (t + 1)
-            best = min(best, Q, key=value)
-        return best
 
 
 PENALTIES = {
@@ -158,90 +131,73 @@ def acts_on_rows(penalty):
 
 
 @jit
-def has_totals(penalty):
-    """Return whether the threshold of one magnitude depends on the others, through running sums."""
-    return penalty == TI or penalty == CS
-
-
-@jit
 def prox_scalar(penalty, value, strength):
     """Return the proximal step of one entry, the others held fixed."""
     if penalty == L2:
         return value
-    if penalty == L1 or penalty == TI:
-        return np.sign(value) * max(abs(value) - strength, 0.0)
-    return np.nan
+    return np.sign(value) * max(abs(value) - strength, 0.0)
 
 
 @jit
-def prox_row(penalty, norm, strength):
-    """Return the factor of a row of that norm, the others held fixed."""
-    if penalty == L21 or penalty == CS:
-        return max(0.0, 1.0 - strength / norm) if norm > 0.0 else 0.0
-    if penalty == L2:
-        return 1.0
-    return np.nan
+def prox_table(penalty, kind, order, P, strength, ahead):
+    """Replace a table by the operator of `Penalty.prox` of `ahead` times it; returns the change."""
+    features, components = P.shape
+    by_row = acts_on_rows(penalty)
+    sizes, new = np.empty(features), np.empty(features)
+    moved = 0.0
+    for s in range(1 if by_row else components):
+        for j in range(features):
+            if by_row:
+                square = 0.0
+                for c in range(components):
+                    square += P[j, c] * P[j, c]
+                sizes[j] = np.sqrt(square)
+            else:
+                sizes[j] = abs(P[j, s])
+            new[j] = ahead * sizes[j]
+        prox_sizes(penalty, kind, order, new, strength)
+        for j in range(features):
+            factor = new[j] / sizes[j] if sizes[j] > 0.0 else 0.0
+            moved += abs(new[j] - sizes[j])
+            for c in range(0 if by_row else s, components if by_row else s + 1):
+                P[j, c] *= factor
+    return moved
 
 
 @jit
-def prox_sizes(penalty, kind, order, sizes, cuts):
-    """Replace magnitudes by their joint proximal operator, with a threshold for each, in place."""
+def prox_sizes(penalty, kind, order, sizes, cut):
+    """Replace magnitudes by their joint proximal operator of this strength, in place."""
     if penalty == L1 or penalty == L21:
         for j in range(len(sizes)):
-            sizes[j] = max(sizes[j] - cuts[j], 0.0)
+            sizes[j] = max(sizes[j] - cut, 0.0)
     elif penalty == L1_POWER or penalty == L21_POWER:
-        power_cuts(sizes, cuts / math.gamma(float(order)), order)
+        power_cuts(sizes, cut / math.gamma(float(order)), order)
     elif penalty == TI or penalty == CS:
-        if kind == ALL_SUBSETS or order > 2:  # −½‖p‖² joins the gradient, the rest is a prox
-            for j in range(len(sizes)):
-                sizes[j] *= 1.0 + cuts[j]
-            descend_sizes(kind, order, sizes, cuts)
-        else:
-            square_sizes(sizes, cuts)
-    elif penalty != L2:
-        sizes[:] = np.nan
+        if kind == ALL_SUBSETS or order > 2:
+            descend_sizes(kind, order, sizes, cut)
+        else:  # Ω + ½Σp² = ½(Σ|p|)² (Theorems 3 and 7)
+            power_cuts(sizes, cut, 2)
 
 
 @jit
-def square_sizes(sizes, cuts):
-    """Apply the proximal operator of ½(Σ|p|)² − ½Σp² in the metric of `cuts`, a step for each magnitude.
-
-    The second half joins the gradient, and the first half's proximal operator takes c_j·S from each
-    (1 + c_j)·|p_j|, where S is the sum of what is left (Atarashi et al. 2021, Theorems 3 and 7).
-    """
-    left = -1.0  # S, by Newton's method on a concave increasing function, from below: finite, exact
-    while True:
-        top, bottom = 0.0, 1.0
-        for j in range(len(sizes)):
-            if (1.0 + cuts[j]) * sizes[j] > cuts[j] * left:
-                top += (1.0 + cuts[j]) * sizes[j]
-                bottom += cuts[j]
-        if top / bottom <= left:
-            break
-        left = top / bottom
-    for j in range(len(sizes)):
-        sizes[j] = max((1.0 + cuts[j]) * sizes[j] - cuts[j] * left, 0.0)
-
-
-@jit
-def descend_sizes(kind, order, sizes, cuts):
+def descend_sizes(kind, order, sizes, cut):
     """Apply the proximal operator of Ω + ½‖p‖² of any order, in place, entry by entry until none moves.
 
-    With the others held fixed, the best magnitude is (a_j − c_j·factor)/(1 + c_j), down to 0. Thresholds
-    c that are small beside the curvature of the penalty leave a convex problem, whose one minimum is
-    found in a few sweeps. Under large ones there may be several, and the result is one that no single
-    magnitude improves.
+    With the others held fixed, the best magnitude is (a_j − cut·factor)/(1 + cut), down to 0. A cut that
+    is small beside the curvature of the penalty leaves a convex problem, whose one minimum is found in a
+    few sweeps. Under a large one there may be several, and the result is one that no single magnitude
+    improves.
     """
-    given = sizes.copy()
+    before = sizes.copy()
     rest = np.empty(max(order, 2))
-    whole = given.sum()
+    whole = before.sum()
     for _ in range(SWEEPS):
         totals = sums_of(kind, sizes, order)
         moved = 0.0
         for j in range(len(sizes)):
-            if given[j] > 0.0:
+            if before[j] > 0.0:
                 factor = factor_of_sums(kind, totals, sizes, j, rest)
-                size = max(given[j] - cuts[j] * factor, 0.0) / (1.0 + cuts[j])
+                size = max(before[j] - cut * factor, 0.0) / (1.0 + cut)
                 moved += abs(size - sizes[j])
                 if size != sizes[j]:
                     replace_in_sums(kind, totals, sizes, j, rest, size)
@@ -284,26 +240,3 @@ def replace_in_sums(kind, totals, sizes, j, rest, size):
         sizes[j] = size
     else:
         with_size(totals, sizes, j, rest, size)
-
-
-@jit
-def totals_of(penalty, kind, sizes, order):
-    """Return the running sums of the magnitudes, in a form of this kind and order."""
-    if has_totals(penalty):
-        return sums_of(kind, sizes, order)
-    return np.zeros(1)
-
-
-@jit
-def factor_without(penalty, kind, totals, sizes, j, rest):
-    """Return the factor of the j-th magnitude in Ω, 1 where it does not depend on the others."""
-    if has_totals(penalty):
-        return factor_of_sums(kind, totals, sizes, j, rest)
-    return 1.0
-
-
-@jit
-def replace_size(penalty, kind, totals, sizes, j, rest, size):
-    """Replace the j-th magnitude in `sizes` and `totals`; `rest` is as `factor_without` filled it."""
-    if has_totals(penalty):
-        replace_in_sums(kind, totals, sizes, j, rest, size)

@@ -483,7 +483,7 @@ class PairFactorizationMachine(_Factorized):
 
     def _penalty(self) -> float:
         penalty = PENALTIES[self.penalty]
-        if penalty.vanishes:
+        if penalty.code == L2:
             return 0.0
         return float(self.gamma) * sum(
             penalty.value(Form(ANOVA, term.degree, 1), np.concatenate([term.left, term.right]))

@@ -90,7 +90,7 @@ def prox_power_l1(q: ArrayLike, strength: float, order: int) -> NDArray[np.float
     check_real("strength", strength, 0.0)
     check_integer("order", order, 1)
     sizes = np.abs(q)
-    power_cuts(sizes, np.full(len(q), strength * order), order)
+    power_cuts(sizes, strength * order, order)
     return np.copysign(sizes, q)
 
 
@@ -126,34 +126,36 @@ def project_simplex(v: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @jit
-def power_cuts(sizes, cuts, order):
-    """Take ``cut_j·S^(order − 1)`` from each magnitude, down to 0, in place; S is the sum of the rest.
+def power_cuts(sizes, cut, order):
+    """Take ``cut·S^(order − 1)`` from each magnitude, down to 0, in place; S is the sum of the rest.
 
     Those that lose all of themselves leave one after the other, and S rises.
     """
     r = order - 1.0
     kept = sizes > 0.0
     while True:
-        total, cut = 0.0, 0.0
+        total, count = 0.0, 0
         for j in range(len(sizes)):
             if kept[j]:
                 total += sizes[j]
-                cut += cuts[j]
+                count += 1
         S = total
-        if cut > 0.0 and order > 1:  # S + cut·S^r = total by Newton's method, falling to the root
-            S = min(total, (total / cut) ** (1.0 / r))
+        if (
+            cut > 0.0 and count > 0 and order > 1
+        ):  # S + count·cut·S^r = total by Newton's method, falling
+            S = min(total, (total / (count * cut)) ** (1.0 / r))
             for _ in range(200):
-                power = cut * S ** (r - 1.0)
+                power = count * cut * S ** (r - 1.0)
                 step = (S + power * S - total) / (1.0 + r * power)
                 S -= step
                 if step <= 1e-16 * S:
                     break
         changed = False
         for j in range(len(sizes)):
-            if kept[j] and sizes[j] <= cuts[j] * S**r:
+            if kept[j] and sizes[j] <= cut * S**r:
                 kept[j] = False
                 changed = True
         if not changed:
             break
     for j in range(len(sizes)):
-        sizes[j] = max(sizes[j] - cuts[j] * S**r, 0.0) if kept[j] else 0.0
+        sizes[j] = max(sizes[j] - cut * S**r, 0.0) if kept[j] else 0.0

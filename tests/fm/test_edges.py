@@ -20,10 +20,8 @@ from recsys.fm import (
     PairEncoder,
     PolynomialNetworkRegressor,
 )
-from recsys.fm.penalties import L1, TI, prox_sizes
 from recsys.fm.solvers import solver_names
 from recsys.fm.solvers.descent import visiting_order
-from recsys.multilinear.forms import ANOVA
 from recsys.multilinear.symmetric import symmetric_polynomials, with_size, without
 from recsys.utils import threads
 from tests.fm.test_fm import task
@@ -71,31 +69,6 @@ def test_duplicate_entries_are_summed_wherever_rows_come_in(model):
     np.testing.assert_allclose(model._predict(double), wanted, rtol=1e-9, atol=1e-9)
     assert double.nnz == before.nnz and np.array_equal(double.data, before.data)
     assert np.array_equal(double.indices, before.indices)
-
-
-# ---- sparse penalties under stochastic steps
-
-
-@given(st.lists(st.floats(-3, 3), min_size=1, max_size=9), st.floats(0.01, 2), st.integers(0, 10_000))
-@settings(max_examples=60, deadline=None)
-def test_the_step_of_a_whole_column_is_the_minimum_in_the_metric_of_the_steps(values, strength, seed):
-    z = np.array(values)
-    steps = np.random.default_rng(seed).uniform(0.05, 2.0, len(z))
-    sizes = np.abs(z)
-    prox_sizes(TI, ANOVA, 2, sizes, steps * strength)
-    # ½‖p‖₁² is taken whole, and the −½‖p‖² that makes it Ω_TI is a gradient at z
-    ahead = np.abs(z) * (1.0 + steps * strength)
-
-    def value(p):
-        return ((p - ahead) ** 2 / (2 * steps)).sum() + 0.5 * strength * np.abs(p).sum() ** 2
-
-    rng = np.random.default_rng(seed + 1)
-    for scale in (0.3, 1e-2, 1e-4):
-        for _ in range(10):
-            assert value(sizes) <= value(sizes + scale * rng.normal(size=len(z))) + 1e-12
-    plain = np.abs(z)
-    prox_sizes(L1, ANOVA, 2, plain, steps * strength)
-    np.testing.assert_allclose(plain, np.maximum(np.abs(z) - steps * strength, 0.0))
 
 
 # ---- the order of the columns

@@ -97,7 +97,8 @@ def test_tables_and_slopes_are_those_of_the_definition(seed, degree):
             up[j] += 1e-6
             down[j] -= 1e-6
             numeric = (reference.anova(up, X[i], degree) - reference.anova(down, X[i], degree)) / 2e-6
-            short = slope(ANOVA, out[:, 0, : degree - 1].copy(), i, X[i, j], P[j, 0], 0, np.empty(0))
+            tables = out[:, 0, : degree - 1].copy()
+            short = slope(ANOVA, Compressed.of(rows), P[None], 0, tables, i, j, X[i, j], 0, np.empty(0))
             assert short == pytest.approx(numeric, abs=1e-5)
 
 
@@ -198,7 +199,7 @@ def test_a_coordinate_step_is_the_minimum_along_its_coordinate():
     only = cols.indptr.copy()
     only[2:] = only[1]  # the first feature's column, and empty ones
     squared = LOSSES.get("squared")
-    target = Target(y, pred, squared.code, squared.curvature)
+    target = Target(y, pred, squared.code, squared.curvature, np.ones(len(y)))
     coordinate_epoch(
         ANOVA,
         Compressed.of(rows),

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from recsys import InputError
 from recsys.fm import AllSubsetsRegressor, FactorizationMachineRegressor
-from recsys.fm import penalties as chain
 from recsys.fm.penalties import PENALTIES
 from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, PRODUCT, Form
 from recsys.optim.prox import prox_power_l1, prox_power_l21, prox_squared_l1, prox_squared_l21
@@ -58,18 +57,6 @@ def test_the_operator_of_a_power_is_the_minimum(values, strength, order, seed):
             for _ in range(10):
                 assert least <= value(p + scale * rng.normal(size=p.shape)) + 1e-12 * max(1.0, least)
         assert least <= value((1 - 1e-4) * p) + 1e-12 and least <= value((1 + 1e-4) * p) + 1e-12
-
-
-@given(st.lists(st.floats(0, 3), min_size=1, max_size=9), st.integers(2, 5), st.integers(0, 10_000))
-@settings(max_examples=60, deadline=None)
-def test_the_steps_of_a_column_may_differ(values, order, seed):
-    steps = np.random.default_rng(seed).choice([0.0, 1e-9, 0.3, 1.0, 40.0], len(values))
-    for name in ("l1-power", "l21-power"):
-        sizes = np.array(values)
-        chain.prox_sizes(PENALTIES[name].code, ANOVA, order, sizes, 0.5 * steps)
-        factorial = np.prod(np.arange(1.0, order))
-        expected = reference.power_l1(values, 0.5 * steps / factorial, order)
-        np.testing.assert_allclose(sizes, expected, rtol=0, atol=1e-13)
 
 
 def test_the_square_is_the_known_one_and_the_first_power_the_threshold():

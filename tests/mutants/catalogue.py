@@ -380,17 +380,10 @@ MUTANTS = [
         ("tests/random_features/test_products.py", "-k", "accurate"),
     ),
     Mutant(
-        "the operators of TI and CS forget the half of their squares",
+        "the operators of TI and CS forget half of their strength",
         "fm/penalties.py",
-        "columns /= 1.0 + strength",
-        "columns /= 1.0 + 2.0 * strength",
-        PENALTIES,
-    ),
-    Mutant(
-        "rows are shrunk too far by L21 in descent",
-        "fm/penalties.py",
-        "max(0.0, 1.0 - strength / norm)",
-        "max(0.0, 1.0 - 1.1 * strength / norm)",
+        "power_cuts(sizes, cut, 2)",
+        "power_cuts(sizes, 0.5 * cut, 2)",
         PENALTIES,
     ),
     Mutant(

@@ -13,14 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from recsys._jit import jit
-from recsys.fm.penalties import (
-    acts_on_rows,
-    factor_without,
-    has_totals,
-    prox_row,
-    replace_size,
-    totals_of,
-)
+from recsys.fm.penalties import CS, acts_on_rows, factor_of_sums, replace_in_sums, sums_of
 from recsys.fm.solvers.base import SOLVERS
 from recsys.fm.solvers.descent import Descent
 from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, fill_components, others_product
@@ -51,7 +44,7 @@ class BlockDescent(Descent):
                 self.columns,
                 objective.target,
                 P,
-                table,
+                np.ascontiguousarray(table.transpose(0, 2, 1)),
                 model.weights[n],
                 self.shrinkage,
                 form.penalty_order,
@@ -100,38 +93,24 @@ def _gather_squares(rows, H):
 
 
 @jit
-def _row_step(penalty, row, slopes, step, weight, change):
-    """Fill the change of a row by a proximal step; `slopes` is the gradient of the smooth part."""
-    size = 0.0
-    for s in range(len(row)):
-        change[s] = row[s] - step * slopes[s]
-        size += change[s] * change[s]
-    shrink = prox_row(penalty, np.sqrt(size), weight * step)
-    for s in range(len(row)):
-        change[s] = shrink * change[s] - row[s]
-
-
-@jit
 def block_epoch(kind, rows, order, columns, target, P, table, weights, shrinkage, degree):
     """Update a feature's whole row at once, for kinds ANOVA and all-subsets, in the order given.
 
-    Without a penalty on rows the step minimizes the quadratic bound exactly; with one (ℓ2,1 or CS)
-    it is the proximal step of the bound's largest curvature.
+    `table` is (rows, width, components). Without a penalty on rows the step minimizes the quadratic
+    bound exactly; with one (ℓ2,1 or CS) it is the proximal step of the bound's largest curvature.
     """
     y, pred, loss, curvature, row_weights = target
     beta, penalty, gamma = shrinkage
     col_ptr, ids, data = columns
-    n, k, width = len(y), P.shape[1], table.shape[2]
+    n, width, k = table.shape
     roots = np.sqrt(row_weights)
-    H, g, slopes = np.empty((k, k)), np.empty(k), np.empty(k)
-    held = np.empty((4, k))
-    norms = np.empty(P.shape[0])
-    for j in range(P.shape[0]):
-        norms[j] = np.sqrt((P[j] * P[j]).sum())
+    H, g, slopes, others = np.empty((k, k)), np.empty(k), np.empty(k), np.empty(k)
+    four = np.empty((4, k))
     above = np.empty(k)  # Σ_b |H_ab|: diag(above) − H is positive semi-definite
-    totals, rest = totals_of(penalty, kind, norms, degree), np.empty(degree)
+    norms = np.sqrt((P * P).sum(axis=1))
+    totals, rest = sums_of(kind, norms, degree), np.empty(max(degree, 2))
     moved = 0.0
-    rowwise, coupled = acts_on_rows(penalty), has_totals(penalty)
+    rowwise = acts_on_rows(penalty)
     for j in order:
         row = P[j]
         g[:] = 0.0
@@ -139,48 +118,44 @@ def block_epoch(kind, rows, order, columns, target, P, table, weights, shrinkage
         largest, count = 0.0, 0
         for p in range(col_ptr[j], col_ptr[j + 1]):
             i, x = ids[p], data[p]
-            row_weight = row_weights[i]
-            r = row_weight * loss_slope(loss, pred[i], y[i])
-            if kind == ANOVA and width == 1:
+            r = row_weights[i] * loss_slope(loss, pred[i], y[i])
+            if kind == ALL_SUBSETS:
                 for s in range(k):
-                    slopes[s] = weights[s] * x * (table[i, s, 0] - row[s] * x)
+                    others[s] = others_product(rows, P, s, i, j, 1.0 + row[s] * x, table[i, 0, s])
             else:
-                for s in range(k):
-                    if kind == ALL_SUBSETS:
-                        one = 1.0 + row[s] * x
-                        others = others_product(rows, P, s, i, j, one, table[i, s, 0])
-                        slopes[s] = weights[s] * x * others
-                        continue
-                    b, z = 1.0, row[s] * x
-                    for t in range(width):
-                        b = table[i, s, t] - z * b
-                    slopes[s] = weights[s] * x * b
+                others[:] = 1.0
+                for t in range(width):
+                    for s in range(k):
+                        others[s] = table[i, t, s] - row[s] * x * others[s]
             square = 0.0
             for s in range(k):
+                slopes[s] = weights[s] * x * others[s]
                 g[s] += r * slopes[s]
                 square += slopes[s] * slopes[s]
-            largest += row_weight * square
+            largest += row_weights[i] * square
             if not rowwise:
-                root = roots[i]
                 for s in range(k):
-                    held[count, s] = root * slopes[s]
+                    four[count, s] = roots[i] * slopes[s]
                 count += 1
                 if count == 4:  # four rows at once: a quarter of the passes over H
-                    _gather_squares(held, H)
+                    _gather_squares(four, H)
                     count = 0
         if count:
-            held[count:] = 0.0
-            _gather_squares(held, H)
+            four[count:] = 0.0
+            _gather_squares(four, H)
         if rowwise:
             bound = curvature * largest / n + beta
             if bound <= 1e-300:
                 continue
-            weight = gamma
-            if coupled:
-                weight *= factor_without(penalty, kind, totals, norms, j, rest)
+            strength = gamma / bound
+            if penalty == CS:
+                strength *= factor_of_sums(kind, totals, norms, j, rest)
             for s in range(k):
-                slopes[s] = g[s] / n + beta * row[s]
-            _row_step(penalty, row, slopes, 1.0 / bound, weight, g)
+                g[s] = row[s] - (g[s] / n + beta * row[s]) / bound
+            norm = np.sqrt((g * g).sum())
+            shrink = max(0.0, 1.0 - strength / norm) if norm > 0.0 else 0.0
+            for s in range(k):
+                g[s] = shrink * g[s] - row[s]
         else:
             above[:] = 0.0
             for a in range(k):
@@ -195,34 +170,26 @@ def block_epoch(kind, rows, order, columns, target, P, table, weights, shrinkage
                 for a in range(k):
                     bound = above[a] + beta
                     g[a] = slopes[a] / bound if bound > 1e-300 else 0.0
-        for p in range(col_ptr[j], col_ptr[j + 1]):
+        for p in range(col_ptr[j], col_ptr[j + 1]):  # g is the change of the row
             i, x = ids[p], data[p]
-            step = 0.0
-            if kind == ANOVA and width == 1:
+            if kind == ALL_SUBSETS:
                 for s in range(k):
-                    step += weights[s] * g[s] * (table[i, s, 0] - row[s] * x)
-                    table[i, s, 0] += g[s] * x
-                step *= x
+                    others[s] = others_product(rows, P, s, i, j, 1.0 + row[s] * x, table[i, 0, s])
+                    table[i, 0, s] = others[s] * (1.0 + (row[s] + g[s]) * x)
             else:
-                for s in range(k):
-                    if kind == ALL_SUBSETS:
-                        one = 1.0 + row[s] * x
-                        others = others_product(rows, P, s, i, j, one, table[i, s, 0])
-                        step += weights[s] * g[s] * x * others
-                        table[i, s, 0] = others * (one + g[s] * x)
-                        continue
-                    b, z = 1.0, row[s] * x
-                    for t in range(width):
-                        held_t = table[i, s, t]
-                        table[i, s, t] = held_t + g[s] * x * b
-                        b = held_t - z * b
-                    step += weights[s] * g[s] * x * b
-            pred[i] += step
-        size = 0.0
+                others[:] = 1.0
+                for t in range(width):
+                    for s in range(k):
+                        old = table[i, t, s]
+                        table[i, t, s] = old + g[s] * x * others[s]
+                        others[s] = old - row[s] * x * others[s]
+            step = 0.0
+            for s in range(k):
+                step += weights[s] * g[s] * others[s]
+            pred[i] += step * x
         for s in range(k):
             moved += abs(g[s])
             row[s] += g[s]
-            size += row[s] * row[s]
-        if coupled:
-            replace_size(penalty, kind, totals, norms, j, rest, np.sqrt(size))
+        if penalty == CS:
+            replace_in_sums(kind, totals, norms, j, rest, np.sqrt((row * row).sum()))
     return moved

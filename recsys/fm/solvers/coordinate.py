@@ -10,13 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from recsys._jit import jit
-from recsys.fm.penalties import (
-    factor_without,
-    has_totals,
-    prox_scalar,
-    replace_size,
-    totals_of,
-)
+from recsys.fm.penalties import TI, factor_of_sums, prox_scalar, replace_in_sums, sums_of
 from recsys.fm.solvers.base import SOLVERS
 from recsys.fm.solvers.descent import Descent
 from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, PRODUCT, fill_component, move, slope
@@ -72,35 +66,28 @@ def coordinate_epoch(kind, rows, order, columns, target, P, table, theta, weight
     for j in order:
         longest = max(longest, col_ptr[j + 1] - col_ptr[j])
     slopes, sizes = np.empty(longest), np.empty(P.shape[1])
-    totals, others = np.zeros(1), np.empty(max(degree, 2))
-    coupled = has_totals(penalty)
-    second = kind == ANOVA and width == 1
+    totals, rest = np.zeros(1), np.empty(max(degree, 2))
     for s in range(P.shape[2]):
         weight = weights[s]
         fill_component(kind, rows, P, s, table)
         for part in range(P.shape[0]):
-            if coupled:
+            if penalty == TI:
                 sizes[:] = np.abs(P[part, :, s])
-                totals = totals_of(penalty, kind, sizes, degree)
+                totals = sums_of(kind, sizes, degree)
             for j in order:
                 begin, end = col_ptr[j], col_ptr[j + 1]
                 old = P[part, j, s]
                 g = h = 0.0
-                if second:
-                    for p in range(begin, end):
-                        i, x = ids[p], data[p]
-                        slopes[p - begin] = weight * x * (table[i, 0] - old * x)
-                elif kind == ANOVA:
-                    for p in range(begin, end):
-                        i, x, b = ids[p], data[p], 1.0
+                for p in range(begin, end):
+                    i, x = ids[p], data[p]
+                    if kind == ANOVA:
+                        d = 1.0
                         for t in range(width):
-                            b = table[i, t] - old * x * b
-                        slopes[p - begin] = weight * x * b
-                else:
-                    for p in range(begin, end):
-                        i, x = ids[p], data[p]
+                            d = table[i, t] - old * x * d
+                        d *= x
+                    else:
                         d = slope(kind, rows, P, s, table, i, j, x, part, theta)
-                        slopes[p - begin] = weight * d
+                    slopes[p - begin] = weight * d
                 for p in range(begin, end):
                     i, d = ids[p], slopes[p - begin]
                     e = row_weights[i] * d
@@ -110,29 +97,24 @@ def coordinate_epoch(kind, rows, order, columns, target, P, table, theta, weight
                 if bound <= 1e-300:
                     continue
                 strength = gamma / bound
-                if coupled:
-                    strength *= factor_without(penalty, kind, totals, sizes, j, others)
+                if penalty == TI:
+                    strength *= factor_of_sums(kind, totals, sizes, j, rest)
                 new = prox_scalar(penalty, old - (g / n + beta * old) / bound, strength)
                 change = new - old
                 if change == 0.0:
                     continue
                 for p in range(begin, end):
-                    pred[ids[p]] += change * slopes[p - begin]
-                if second:
-                    for p in range(begin, end):
-                        table[ids[p], 0] += change * data[p]
-                elif kind == ANOVA:
-                    for p in range(begin, end):
-                        i, x, b = ids[p], data[p], 1.0
+                    i, x, b = ids[p], data[p], 1.0
+                    pred[i] += change * slopes[p - begin]
+                    if kind == ANOVA:
                         for t in range(width):
                             before = table[i, t]
                             table[i, t] = before + change * x * b
                             b = before - old * x * b
-                else:
-                    for p in range(begin, end):
-                        move(kind, rows, P, s, table, ids[p], j, data[p], part, change)
-                if coupled:
-                    replace_size(penalty, kind, totals, sizes, j, others, abs(new))
+                    else:
+                        move(kind, rows, P, s, table, i, j, x, part, change)
+                if penalty == TI:
+                    replace_in_sums(kind, totals, sizes, j, rest, abs(new))
                 P[part, j, s] = new
                 moved += abs(change)
     return moved

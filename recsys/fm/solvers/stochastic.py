@@ -9,14 +9,13 @@ with the steps of Bottou 2012, "Stochastic gradient descent tricks", 5.2.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from recsys._jit import jit
 from recsys.fm.objective import Objective
-from recsys.fm.penalties import L2, acts_on_rows, prox_sizes
+from recsys.fm.penalties import CS, L2, TI, prox_table
 from recsys.fm.solvers.base import SOLVERS, WITH_PROX, Options, Solver
 from recsys.multilinear.arrays import Compressed
 from recsys.multilinear.forms import ANOVA, MIXED
@@ -24,8 +23,6 @@ from recsys.multilinear.losses import loss_slope
 from recsys.multilinear.rows import room_for, row_backward, row_forward
 
 __all__ = ["AdaGrad", "ProximalStochastic"]
-
-Indices = NDArray[np.int64]
 
 SLOWER, SLOWEST = 0.5, 0.01  # of a step that no longer helps; the last share of the first
 TINY = 1e-10  # beside the root of the summed squared gradients
@@ -61,26 +58,19 @@ class Stochastic(Solver):
 
     def epoch(self) -> float:
         """Walk all rows in a random order, or as many random pairs."""
-        objective, n = self.objective, self.objective.X.shape[0]
-        if objective.loss.pairwise:
-            first, second = objective.draw(n)
+        p, n, by = self.objective, self.objective.X.shape[0], self.objective.regularization
+        if p.loss.pairwise:
+            first, second = p.draw(n)
         else:
-            first, second = objective.rng.permutation(n), np.full(n, ALONE)
-        by = objective.regularization
-        steps = Steps(
-            by.alpha,
-            by.beta,
-            by.gamma,
-            by.penalty.code,
-            self.options.batch_size,
-            float(self.rate),
-            objective.intercept,
-        )
-        moved = self._walk(first.astype(np.int64), second.astype(np.int64), steps)
-        objective.refresh()
-        return moved
+            first, second = p.rng.permutation(n), np.full(n, ALONE)
+        batch, rate = self.options.batch_size, float(self.rate)
+        steps = Steps(by.alpha, by.beta, by.gamma, by.penalty.code, batch, rate, p.intercept)
+        rows, samples = Compressed.of(p.X), (first.astype(np.int64), second.astype(np.int64))
+        moved = self._walk(p.model.z, p.model.layout, rows, p.target, *samples, steps)
+        p.refresh()
+        return float(moved)
 
-    def _walk(self, first: Indices, second: Indices, steps: Steps) -> float:
+    def _walk(self, *arguments: Any) -> float:
         """Take the steps of these samples; returns the parameters' change."""
         raise NotImplementedError
 
@@ -102,13 +92,8 @@ class AdaGrad(Stochastic):
             touches = np.bincount(X.indices, minlength=X.shape[1]) / max(X.shape[0], 1)
         self.share = np.divide(1.0, touches, out=np.zeros_like(touches), where=touches > 0)
 
-    def _walk(self, first: Indices, second: Indices, steps: Steps) -> float:
-        p = self.objective
-        rows = Compressed.of(p.X)
-        layout, z = p.model.layout, p.model.z
-        return float(
-            adagrad_epoch(z, self.squares, layout, rows, p.target, first, second, steps, self.share)
-        )
+    def _walk(self, *arguments: Any) -> float:
+        return adagrad_epoch(*arguments, self.squares, self.share)
 
 
 @SOLVERS.add("psgd")
@@ -125,18 +110,15 @@ class ProximalStochastic(Stochastic):
         super().__init__(objective, options)
         self.batches = np.zeros(1)
 
-    def _walk(self, first: Indices, second: Indices, steps: Steps) -> float:
-        p = self.objective
-        rows = Compressed.of(p.X)
-        layout, z = p.model.layout, p.model.z
-        return float(psgd_epoch(z, self.batches, layout, rows, p.target, first, second, steps))
+    def _walk(self, *arguments: Any) -> float:
+        return psgd_epoch(*arguments, self.batches)
 
 
 # ---- kernels
 
 
 @jit
-def adagrad_epoch(z, squares, layout, rows, target, first, second, steps, share):
+def adagrad_epoch(z, layout, rows, target, first, second, steps, squares, share):
     """Walk the samples first[i] (with second[i], if not ALONE) in mini-batches; returns the change.
 
     A feature's ℓ2 penalty is shared among the samples that contain it: `share` is 1 / (expected touches
@@ -212,7 +194,7 @@ def batch_gradient(z, layout, rows, target, first, second, tables, room, gradien
 
 
 @jit
-def psgd_epoch(z, done, layout, rows, target, first, second, steps):
+def psgd_epoch(z, layout, rows, target, first, second, steps, done):
     """Walk the samples first[i] (with second[i], if not ALONE) in mini-batches; returns the change."""
     batches = (len(first) + steps.batch - 1) // steps.batch
     spec, features, k = layout.spec, layout.features, layout.components
@@ -243,44 +225,17 @@ def psgd_epoch(z, done, layout, rows, target, first, second, steps):
 
 
 @jit
-def _penalty_order(kind, order):
-    """Return the order of the penalties on interactions, as `Form.penalty_order`."""
-    return order if kind == ANOVA or kind == MIXED else 2
-
-
-@jit
 def proximal_step(z, layout, penalty, strength):
     """Take the proximal step of each whole table; returns the change."""
-    spec, features, k = layout.spec, layout.features, layout.components
+    features, k = layout.features, layout.components
     moved = 0.0
-    sizes, cuts = np.empty(features), np.empty(features)
-    for n in range(len(spec)):
-        kind, order = spec[n, 0], _penalty_order(spec[n, 0], spec[n, 1])
-        for f in range(spec[n, 2]):
-            base = spec[n, 3] + f * features * k
-            if not acts_on_rows(penalty):
-                for s in range(k):
-                    for j in range(features):
-                        at = base + j * k + s
-                        sizes[j] = abs(z[at])
-                        cuts[j] = strength
-                    prox_sizes(penalty, kind, order, sizes, cuts)
-                    for j in range(features):
-                        at = base + j * k + s
-                        moved += abs(abs(z[at]) - sizes[j])
-                        z[at] = np.copysign(sizes[j], z[at]) if sizes[j] > 0.0 else 0.0
-            else:
-                norms = np.empty(features)
-                for j in range(features):
-                    square = 0.0
-                    for s in range(k):
-                        square += z[base + j * k + s] ** 2
-                    norms[j] = sizes[j] = np.sqrt(square)
-                    cuts[j] = strength
-                prox_sizes(penalty, kind, order, sizes, cuts)
-                for j in range(features):
-                    factor = sizes[j] / norms[j] if norms[j] > 0.0 else 0.0
-                    moved += norms[j] - sizes[j]
-                    for s in range(k):
-                        z[base + j * k + s] *= factor
+    for n in range(len(layout.spec)):
+        kind, order, factors, at = layout.spec[n]
+        if kind != ANOVA and kind != MIXED:
+            order = 2  # of the penalties on interactions, as `Form.penalty_order`
+        # The operator of TI and CS is of Ω + ½‖P‖²: a step on −½‖P‖² goes before.
+        ahead = 1.0 + strength if penalty == TI or penalty == CS else 1.0
+        for f in range(factors):
+            P = z[at + f * features * k : at + (f + 1) * features * k].reshape((features, k))
+            moved += prox_table(penalty, kind, order, P, strength, ahead)
     return moved
