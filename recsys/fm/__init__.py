@@ -4,7 +4,6 @@ from recsys.fm.bayesian import (
     BayesianFactorizationMachineClassifier,
     BayesianFactorizationMachineRegressor,
 )
-from recsys.fm.encoder import PairEncoder
 from recsys.fm.estimators import (
     AllSubsetsClassifier,
     AllSubsetsRegressor,
@@ -14,7 +13,7 @@ from recsys.fm.estimators import (
     PolynomialNetworkRegressor,
 )
 from recsys.fm.selection import PathPoint, interactions, regularization_path
-from recsys.fm.tables import liked_pairs, table_rows
+from recsys.fm.tables import PairEncoder, liked_pairs, table_rows
 
 __all__ = [
     "AllSubsetsClassifier",

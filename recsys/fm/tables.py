@@ -1,4 +1,4 @@
-"""Rows of named features and a target: from a table, or from interactions with features."""
+"""Rows of named features: of a table, or of pairs of users and items."""
 
 from __future__ import annotations
 
@@ -7,16 +7,91 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from recsys.data import Interactions
-from recsys.data.encoding import encode_table
+from recsys.data.encoding import Features, encode_table
 from recsys.errors import InputError
-from recsys.fm.encoder import SKIPPED, PairEncoder
-from recsys.utils.validation import check_integer
+from recsys.utils.validation import check_choice, check_ids, check_integer
+
+SKIPPED = ("title", "name", "url")
 
 ROUNDS = 20  # of drawing again what is liked
 MANY_VALUES = 20  # of a text column that is left out if most of its values are different
+
+
+class PairEncoder:
+    """Encode (user, item) pairs as rows of ones: the user, the item, and the features of both.
+
+    Parameters
+    ----------
+    users, items : DataFrame, optional
+        Features, one row per user (item) in index order. Numeric columns with more than `buckets` values
+        are binned at quantiles; other columns give one feature per value, with `|` between values of a
+        cell. Missing cells give no feature.
+    buckets : int
+    unknown : "ignore" or "error"
+        Treatment of new users and items in `transform`: no features, or an error.
+
+    Attributes
+    ----------
+    names_ : tuple of str
+        Of the columns: the ids and features of users, then those of items.
+    split_ : int
+        Number of columns of users.
+
+    Examples
+    --------
+    >>> encoder = PairEncoder().fit(n_users=2, n_items=2)
+    >>> encoder.names_
+    ('user=0', 'user=1', 'item=0', 'item=1')
+    >>> encoder.transform([0, 1], [1, 1]).toarray()
+    array([[1., 0., 0., 1.],
+           [0., 1., 0., 1.]])
+    """
+
+    def __init__(
+        self,
+        users: pd.DataFrame | None = None,
+        items: pd.DataFrame | None = None,
+        buckets: int = 10,
+        unknown: str = "ignore",
+    ) -> None:
+        self.users, self.items, self.buckets, self.unknown = users, items, buckets, unknown
+
+    def fit(self, n_users: int, n_items: int) -> PairEncoder:
+        """Determine the columns."""
+        check_choice("unknown", self.unknown, ("ignore", "error"))
+        self.names_: tuple[str, ...] = ()
+        self._sides = []
+        for what, size, table in (("user", n_users, self.users), ("item", n_items, self.items)):
+            check_integer(f"n_{what}s", size, 0)
+            known = Features(sp.csr_matrix((size, 0)), (), ())
+            if table is not None:
+                if len(table) != size:
+                    raise InputError(f"the {what} table has {len(table)} rows for {size} {what}s")
+                known = encode_table(table, buckets=self.buckets, skip=SKIPPED)
+            width = size + known.X.shape[1]
+            rows = sp.hstack([sp.identity(size, format="csr"), known.X], format="csr")
+            # The last row, without features, is that of unknown ids.
+            self._sides.append(sp.vstack([rows, sp.csr_matrix((1, width))], format="csr"))
+            self.names_ += (*(f"{what}={k}" for k in range(size)), *known.names)
+        self.split_ = self._sides[0].shape[1]
+        return self
+
+    def transform(self, users: ArrayLike, items: ArrayLike) -> sp.csr_matrix:
+        """Return one row per pair, float64 CSR."""
+        blocks = []
+        for what, given, rows in zip(("users", "items"), (users, items), self._sides, strict=True):
+            size = rows.shape[0] - 1
+            ids = check_ids(what, given, size if self.unknown == "error" else None)
+            if len(ids) and ids.min() < 0:
+                raise InputError(f"{what} contain negative indices")
+            blocks.append(rows[np.minimum(ids, size)])
+        if blocks[0].shape[0] != blocks[1].shape[0]:
+            lengths = f"{blocks[0].shape[0]} and {blocks[1].shape[0]}"
+            raise InputError(f"users and items must have equal lengths, not {lengths}")
+        return sp.csr_matrix(sp.hstack(blocks, format="csr"))
 
 
 class Rows(NamedTuple):
@@ -74,20 +149,21 @@ def table_rows(
     y = table[target].to_numpy()
     if len(np.unique(y)) < 2:
         raise InputError(f"the target {target!r} has one value: choose another column")
-    features = table.drop(columns=target)
-    features = features[[name for name in features if not _is_name(features[name])]]
-    encoded = encode_table(features, buckets=buckets)
+    encoded = encode_table(_without_names(table.drop(columns=target)), buckets=buckets)
     if not encoded.X.shape[1]:
         raise InputError(f"no column besides {target!r} is a feature")
     return Rows(encoded.X, y, encoded.names)
 
 
-def _is_name(cells: pd.Series) -> bool:
-    if cells.astype(str).str.contains("|", regex=False).any():  # several values in a cell
-        return False
-    numbers = pd.to_numeric(cells, errors="coerce").notna().sum() == cells.notna().sum()
-    values = cells.nunique()
-    return not numbers and values > MANY_VALUES and values > len(cells) / 2
+def _without_names(table: pd.DataFrame) -> pd.DataFrame:
+    """Leave out text columns of one value a cell that are mostly distinct."""
+
+    def is_name(cells: pd.Series) -> bool:
+        several = cells.astype(str).str.contains("|", regex=False).any()
+        numbers = pd.to_numeric(cells, errors="coerce").notna().sum() == cells.notna().sum()
+        return not several and not numbers and cells.nunique() > max(MANY_VALUES, len(cells) / 2)
+
+    return table[[name for name in table if not is_name(table[name])]]
 
 
 def liked_pairs(
@@ -117,8 +193,11 @@ def liked_pairs(
     100
     """
     check_integer("ratio", ratio, 1)
-    encoder = PairEncoder(_features(data.user_features), _features(data.item_features), buckets)
-    encoder.fit(data.n_users, data.n_items)
+    users_table, items_table = (
+        None if table is None else _without_names(table)
+        for table in (data.user_features, data.item_features)
+    )
+    encoder = PairEncoder(users_table, items_table, buckets).fit(data.n_users, data.n_items)
     rng = np.random.default_rng(seed)
     many = min(len(data.users), max(rows // (1 + ratio), 1))
     chosen = np.sort(rng.choice(len(data.users), many, replace=False))
@@ -131,19 +210,13 @@ def liked_pairs(
         drawn[clash] = rng.integers(0, data.n_items, int(clash.sum()))
     free = ~np.isin(others * data.n_items + drawn, liked)
     users, items = np.append(users, others[free]), np.append(items, drawn[free])
-    y = np.repeat([1, 0], [many, int(free.sum())])
-    X = encoder.transform(users, items)
-    keep = np.ones(X.shape[1], dtype=bool)
+    X, names = encoder.transform(users, items), np.array(encoder.names_, dtype=object)
     if not ids:
-        for name, first, last in encoder.fields_:
-            if name in ("user", "item"):
-                keep[first:last] = False
-    if not keep.any():
-        raise InputError("the data have no features of users or items: pass ids=True")
-    return Rows(sp.csr_matrix(X[:, keep]), y, tuple(np.array(encoder.names_, dtype=object)[keep]))
-
-
-def _features(table: pd.DataFrame | None) -> pd.DataFrame | None:
-    if table is None:
-        return None
-    return table[[name for name in table if str(name).lower() in SKIPPED or not _is_name(table[name])]]
+        at = np.arange(len(names))
+        features = at[
+            (at >= data.n_users) & ((at < encoder.split_) | (at >= encoder.split_ + data.n_items))
+        ]
+        if not len(features):
+            raise InputError("the data have no features of users or items: pass ids=True")
+        X, names = X[:, features], names[features]
+    return Rows(X, np.repeat([1, 0], [many, int(free.sum())]), tuple(names))
