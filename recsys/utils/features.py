@@ -86,7 +86,7 @@ def check_sample_weight(given: Any, rows: int) -> NDArray[np.float64]:
             f"sample_weight has shape {weights.shape} for {rows} rows; pass one number each"
         )
     if (weights < 0.0).any() or not weights.any():
-        raise InputError("sample_weight must not be negative, and not 0 for all rows")
+        raise InputError("sample_weight must not be negative, and not zero for all rows")
     return weights
 
 

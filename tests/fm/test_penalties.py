@@ -105,8 +105,9 @@ def test_the_chains_scalar_prox_is_the_minimum_along_an_entry(name, order):
         return 0.5 * (entry - P[2, 0]) ** 2 + 0.1 * penalty.value(form, Q)
 
     assert all(value(new) <= value(new + step) + 1e-12 for step in (-0.1, -1e-3, 1e-3, 0.1))
-    chain.replace_in_sums(ANOVA, totals, sizes, 2, rest, abs(new))
-    np.testing.assert_allclose(totals, chain.sums_of(ANOVA, sizes, order), rtol=1e-9)
+    if name == "ti":
+        chain.replace_in_sums(ANOVA, totals, sizes, 2, rest, abs(new))
+        np.testing.assert_allclose(totals, chain.sums_of(ANOVA, sizes, order), rtol=1e-9)
 
 
 def test_codes_are_unique():
