@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -98,82 +100,76 @@ class Auto(StandardizedSum):
 
     def _fit(self, data: Data) -> None:
         self.dropped_: dict[str, str] = {}
+        self.validation_: dict[str, Any] = {}
         if choice := vars(self).pop("choice_of_update", None):
             names, weights = choice
-            self.validation_: dict[str, Any] = {}
             self._keep(names, [_fitted(spec, data) for spec in names], weights)
             return
         start, limit = time.perf_counter(), np.inf if self.budget is None else float(self.budget)
         liked, described = data.liked, data.item_features is not None and data.item_features.nnz > 0
         hidden, held = self._hidden(data)
         if len(held) == 0:
-            self._keep_alone(data)
-            return
+            for spec in ALONE:
+                if part := self._attempt(spec, partial(_fitted, spec, Data(liked))):
+                    self._keep([spec], [part], np.ones(1))
+                    return
+            raise self._nothing_fitted()
         ones = binary(liked, np.float32)
         train, test = masked(ones, ~hidden), masked(ones, hidden)[held]
         times = None if data.times is None else masked(data.times, ~hidden)
         part_data = Data(train, times, data.item_features)
         unseen = bool((np.bincount(liked.indices, minlength=liked.shape[1]) == 0).any())
         specs = tried(liked.shape[1], liked.nnz, times is not None, described, unseen)
-        scores: dict[str, Any] = {}
-        models: dict[str, Any] = {}
+        scores: dict[str, NDArray[np.float32]] = {}
+        models: dict[str, Ranker] = {}
         steps = len(specs) + 2
         for number, spec in enumerate(specs):
             if scores and time.perf_counter() - start > TRYING * limit:
                 self.dropped_[spec] = "there was no time left to try it"
                 continue
             with within(f"{spec}, {number + 1} of {len(specs)}", number, steps):
-                found = attempt(lambda spec=spec: _tried(spec, part_data, held))  # type: ignore[misc]
-            if isinstance(found, Dropped):
-                self.dropped_[spec] = f"it could not be fitted: {found.reason}"
-                continue
-            model, scores[spec] = found
-            if self.budget is not None:
-                models[spec] = model
+                result = self._attempt(spec, partial(_tried, spec, part_data, held))
+            if result:
+                models[spec], scores[spec] = result
+            if self.budget is None:
+                models.clear()
         if not scores:
-            raise _nothing_fitted(self.dropped_)
+            raise self._nothing_fitted()
         with within("blending", len(specs), steps):
-            users = np.bincount(train.indices, minlength=train.shape[1])
-            prior = (
-                np.zeros(len(users)) if self.ties is None else popularity_ranks(users.astype(np.float64))
-            )
+            users = np.bincount(train.indices, minlength=train.shape[1]).astype(np.float64)
+            prior = np.zeros(len(users)) if self.ties is None else popularity_ranks(users)
             evidence = HeldOut(train[held], test, scores, self.random_state, prior)
             weights, self.validation_ = find_weights(evidence, self.rounds)
-        self.dropped_ |= {
-            spec: "the search for weights did not choose it" for spec in scores if spec not in weights
-        }
+        for spec in scores:
+            if spec not in weights:
+                self.dropped_[spec] = "the search for weights did not choose it"
         parts: dict[str, Ranker] = {}
         for number, spec in enumerate(sorted(weights, key=lambda spec: -weights[spec])):
             if spec in models and time.perf_counter() - start > limit:
                 parts[spec] = models[spec]
                 continue
-            with within(
-                f"{spec} on all profiles",
-                len(specs) + 1 + number / len(weights),
-                steps,
-                part=1 / len(weights),
-            ):
-                part = attempt(lambda spec=spec: _fitted(spec, data))  # type: ignore[misc]
-            if isinstance(part, Dropped):
-                self.dropped_[spec] = f"on all profiles it could not be fitted: {part.reason}"
-            else:
+            share = 1 / len(weights)
+            with within(f"{spec} on all profiles", steps - 1 + number * share, steps, part=share):
+                part = self._attempt(spec, partial(_fitted, spec, data), "on all profiles ")
+            if part:
                 parts[spec] = part
         if not parts:
-            raise _nothing_fitted(self.dropped_)
+            raise self._nothing_fitted()
         names = [spec for spec in weights if spec in parts]
         shares = np.array([weights[spec] for spec in names])
         self._keep(names, [parts[spec] for spec in names], shares / shares.sum())
 
-    def _keep_alone(self, data: Data) -> None:
-        """Keep the first ranker that can be fitted where nobody has two interactions."""
-        self.validation_, self.dropped_ = {}, {}
-        for spec in ALONE:
-            part = attempt(lambda spec=spec: _fitted(spec, Data(data.liked)))  # type: ignore[misc]
-            if not isinstance(part, Dropped):
-                self._keep([spec], [part], np.ones(1))
-                return
-            self.dropped_[spec] = f"it could not be fitted: {part.reason}"
-        raise _nothing_fitted(self.dropped_)
+    def _attempt(self, spec: str, fit: Callable[[], Any], where: str = "") -> Any:
+        """Return the result of a fit, or None where it fails, which `dropped_` says."""
+        result = attempt(fit)
+        if isinstance(result, Dropped):
+            self.dropped_[spec] = f"{where}it could not be fitted: {result.reason}"
+            return None
+        return result
+
+    def _nothing_fitted(self) -> FitError:
+        reasons = "; ".join(f"{spec}: {why}" for spec, why in self.dropped_.items())
+        return FitError(f"no candidate of auto could be fitted: {reasons}")
 
     def _hidden(self, data: Data) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Return a mask of the hidden interactions, the latest of some users, and these users."""
@@ -238,8 +234,3 @@ def _tried(spec: str, data: Data, held: NDArray[np.int64]) -> tuple[Ranker, NDAr
     if not np.isfinite(block).all():
         raise FitError("some scores are not finite numbers")
     return ranker, block
-
-
-def _nothing_fitted(dropped: dict[str, str]) -> FitError:
-    reasons = "; ".join(f"{spec}: {why}" for spec, why in dropped.items())
-    return FitError(f"no candidate of auto could be fitted: {reasons}")

@@ -84,14 +84,9 @@ class StandardizedSum(Ranker):
     def part_scores(
         self, userid: int, row: sp.csr_matrix, times: sp.csr_matrix | None = None
     ) -> NDArray[np.float64]:
-        """Return the parts' contributions to a profile's scores, (parts, items); their sum is the score.
+        """Return the parts' contributions to the scores of a row, (parts, items); they sum to the score.
 
-        Parameters
-        ----------
-        userid : int
-            Only a label: each part folds the row in.
-        row : (1, items) CSR
-        times : (1, items) sparse matrix, optional
+        `userid` is only a label: each part folds the row in.
         """
         self._check_fitted()
         _, rows = self._request([userid], row, True, times)

@@ -42,22 +42,20 @@ class HeldOut:
         users, m = np.flatnonzero(np.diff(test.indptr)), test.shape[1]
         tops = [_first(block, train) for block in scores.values()] if m > REST else []
         rng = np.random.default_rng(seed)
-        entries, worth, sizes, positives = [], [], [], []
+        entries, worth, positives = [], [], []
         for user in users:
             good = test.indices[test.indptr[user] : test.indptr[user + 1]]
-            free = np.ones(m, dtype=bool)
-            free[train.indices[train.indptr[user] : train.indptr[user + 1]]] = False
-            free[good] = False
-            top = np.zeros(m, dtype=bool)
+            free, top = np.ones(m, dtype=bool), np.zeros(m, dtype=bool)
+            free[train.indices[train.indptr[user] : train.indptr[user + 1]]] = free[good] = False
             for ids in tops:
                 top[ids[user][ids[user] >= 0]] = True
             first, rest = np.flatnonzero(top & free), np.flatnonzero(free & ~top)
             drawn = rest if len(rest) <= REST else np.sort(rng.choice(rest, REST, replace=False))
             entries.append(np.concatenate([good, first, drawn]))
-            worth.append(np.ones(len(entries[-1])))
-            worth[-1][len(good) + len(first) :] = len(rest) / max(1, len(drawn))
-            sizes.append(len(entries[-1]))
+            stands_for = len(rest) / max(1, len(drawn))
+            worth.append(np.repeat([1.0, stands_for], [len(good) + len(first), len(drawn)]))
             positives.append(len(good))
+        sizes = [len(some) for some in entries]
         self.starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
         self.positives, self.worth = np.array(positives, dtype=np.int64), np.concatenate(worth)
         items, rows = np.concatenate(entries), np.repeat(users, sizes)
@@ -69,19 +67,9 @@ class HeldOut:
     ) -> NDArray[np.float64]:
         """Return AUC and nDCG@10 of total + weight × added for each weight, (weights, 2)."""
         values = np.empty((len(self.positives), len(weights), 2))
+        arrays = (self.starts, self.positives, self.worth, self.prior, total, added)
         with parallel() as threads:
-            in_parts(
-                threads,
-                _figures,
-                self.starts,
-                self.positives,
-                self.worth,
-                self.prior,
-                total,
-                added,
-                np.array(weights, dtype=np.float32),
-                values,
-            )
+            in_parts(threads, _figures, *arrays, np.array(weights, dtype=np.float32), values)
         known = np.isfinite(values[:, 0, 0])  # not of a user with every item
         return values[known].mean(axis=0) if known.any() else np.full(values.shape[1:], 0.5)
 
