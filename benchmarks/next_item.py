@@ -26,7 +26,7 @@ import scipy.sparse as sp
 from benchmarks.lab.common import append_csv, arguments, finished
 from recsys import evaluate
 from recsys.data import Interactions
-from recsys.data.side_information import time_matrix
+from recsys.data.features import time_matrix
 from recsys.datasets import load_dataset
 from recsys.rankers.registry import ranker_of
 

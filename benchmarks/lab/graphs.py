@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from recsys.data.encoding import encode_table
+from recsys.data.features import encode_table
 from recsys.datasets import load_dataset
 from recsys.datasets.graphs import Graph, Objects
 

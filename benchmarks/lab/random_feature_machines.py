@@ -33,7 +33,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.lab.common import append_csv, chosen, figure, read_csv, run, write_png
 from benchmarks.lab.random_features import a9a_rows, phishing_rows, rows_of
-from recsys.data.encoding import encode_table
+from recsys.data.features import encode_table
 from recsys.datasets import load_dataset
 from recsys.fm import AllSubsetsClassifier, FactorizationMachineClassifier
 from recsys.random_features import (
@@ -102,7 +102,7 @@ def one_hot_movielens() -> Task:
         (data.item_features, data.items, data.n_items),
     ):
         assert table is not None
-        known = encode_table(table, buckets=8, skip=("title",)).X
+        known = encode_table(table.drop(columns="title", errors="ignore"), buckets=8).X
         blocks.append(sp.hstack([sp.identity(n, format="csr"), known], format="csr")[np.asarray(ids)])
     X = normalize(sp.csr_matrix(sp.hstack(blocks, format="csr")), norm="l1")
     y = np.where(np.asarray(data.rating) >= 4, 1, -1)

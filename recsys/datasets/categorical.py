@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from recsys.data.columns import some
-from recsys.data.encoding import encode_table
+from recsys.data.features import encode_table
 from recsys.data.tables import read_table
 from recsys.errors import DatasetError, InputError
 from recsys.registry import did_you_mean

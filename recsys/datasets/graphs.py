@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.data.columns import ITEM_NAMES, USER_NAMES, some
-from recsys.data.encoding import Features, encode_column, side_by_side
+from recsys.data.features import Features, encode_column, side_by_side
 from recsys.data.interactions import Interactions
 from recsys.data.reading import read_features
 from recsys.data.tables import read_table

@@ -20,7 +20,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from recsys.data import Fold, Interactions, Protocol, find_protocol
-from recsys.data.side_information import SideInformation
+from recsys.data.features import SideInformation
 from recsys.data.splits import PUBLISHED, folds_of, interactions_of, protocol_for
 from recsys.errors import InputError
 from recsys.evaluation import metrics as M

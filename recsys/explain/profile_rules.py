@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from recsys.data import Interactions
-from recsys.data.encoding import SEPARATOR, encode_column
+from recsys.data.features import SEPARATOR, encode_column
 from recsys.errors import InputError
 from recsys.explain.item_rules import lower_bound
 from recsys.explain.rule import Rule, balanced

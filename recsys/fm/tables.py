@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from recsys.data import Interactions
-from recsys.data.encoding import Features, encode_table
+from recsys.data.features import Features, encode_table
 from recsys.errors import InputError
 from recsys.utils.validation import check_choice, check_ids, check_integer
 

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from recsys.data import Interactions
 from recsys.data.columns import Columns
+from recsys.data.features import SideInformation, start_of
 from recsys.data.interactions import unknown_ids
-from recsys.data.side_information import SideInformation, start_of
 from recsys.errors import CapabilityError, InputError, ModelFileError
 from recsys.rankers.base import Ranker
 from recsys.rankers.files import read_ranker

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from recsys.data.columns import absent
-from recsys.data.encoding import SEPARATOR
+from recsys.data.features import SEPARATOR
 from recsys.errors import InputError
 from recsys.rankers import ModelPackage
 from recsys.utils.dates import iso_seconds

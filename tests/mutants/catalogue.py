@@ -25,7 +25,7 @@ def ranker(name):
 
 LISTS = ("tests/evaluation/test_metrics.py::test_list_metrics",)
 HALVES = ("tests/data/test_splits.py::test_half_profiles[-time]",)
-ENCODING = ("tests/data/test_encoding.py", "-k", "random or whole")
+ENCODING = ("tests/data/test_features.py", "-k", "random or whole")
 KERNELS = ("tests/contract/test_references.py::test_kernels",)
 METRICS = ("tests/contract/test_references.py::test_metrics",)
 GRAM = ("tests/rankers/test_gram.py::test_equals_the_kernel_called_on_the_columns[mc]",)
@@ -184,7 +184,7 @@ MUTANTS = [
     ),
     Mutant(
         "models learn when test items happened",
-        "data/side_information.py",
+        "data/features.py",
         'found["times"].multiply(train != 0).tocsr()',
         'found["times"].tocsr()',
         ("tests/evaluation/test_protocols.py", "-k", "no_time_of_a_test_item"),
@@ -192,16 +192,16 @@ MUTANTS = [
     ),
     Mutant(
         "a number on the edge of a bucket falls into the one below",
-        "data/encoding.py",
+        "data/features.py",
         'side="right"',
         'side="left"',
         ENCODING,
     ),
     Mutant(
         "missing cells are a value of their own",
-        "data/encoding.py",
-        "[[part for part in cell if part] for cell in parts]",
-        "[list(cell) for cell in parts]",
+        "data/features.py",
+        "_indicators([part for part in cell if part] for cell in parts)",
+        "_indicators([*cell] for cell in parts)",
         ENCODING,
     ),
     Mutant(

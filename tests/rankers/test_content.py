@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from recsys import InputError, load_ranker, make_ranker
 from recsys.data import Interactions
-from recsys.data.side_information import SideInformation, texts
+from recsys.data.features import SideInformation, texts
 from recsys.rankers.auto import tried
 from recsys.rankers.content import Content
 from tests.reference import rankers as reference

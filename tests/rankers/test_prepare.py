@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from recsys import InputError, make_ranker
 from recsys.data import Interactions
-from recsys.data.side_information import SideInformation, features_of, time_matrix
+from recsys.data.features import SideInformation, features_of, time_matrix
 from recsys.evaluation import evaluate
 from recsys.rankers import fit_package
 from recsys.rankers.base import Data
@@ -122,9 +122,7 @@ def test_what_is_fitted_for_use_has_the_features(data, tmp_path):
 def test_what_no_model_uses_is_not_made(data, monkeypatch):
     made = []
     for name in ("features_of", "time_matrix"):
-        monkeypatch.setattr(
-            f"recsys.data.side_information.{name}", lambda given, name=name: made.append(name)
-        )
+        monkeypatch.setattr(f"recsys.data.features.{name}", lambda given, name=name: made.append(name))
     evaluate(data, make_ranker("als"), protocol="half-profile-time", folds=2)
     assert made == []
     evaluate(data, make_ranker("slist"), protocol="half-profile-time", folds=2)

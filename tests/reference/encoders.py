@@ -1,10 +1,10 @@
-"""Feature tables encoded cell by cell: the four encoders that `recsys.data.encoding` replaced."""
+"""Feature tables encoded cell by cell: the four encoders that `recsys.data.features` replaced."""
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from recsys.data.encoding import ranges
+from recsys.data.features import ranges
 
 SEPARATOR = MANY = "|"
 MOST_VALUES = 40

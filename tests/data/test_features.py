@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from recsys import InputError
 from recsys.data import Interactions
-from recsys.data.encoding import encode_column, encode_table, ranges
+from recsys.data.features import encode_column, encode_table, ranges
 from recsys.datasets import load_dataset
 from recsys.explain import item_attributes
 from recsys.fm import PairEncoder
@@ -114,6 +114,11 @@ def test_two_columns_of_one_name_and_none_at_all():
 def test_truth_values_in_one_bucket_are_one_feature():
     found = encode_column("flag", pd.Series([True, False]), buckets=1)
     assert found.names == ("flag=0–1",) and found.X.sum() == 2
+
+
+def test_missing_numbers_are_in_no_range():
+    found = encode_column("n", pd.Series([None, 0, 1, 2]), buckets=2)
+    assert found.names == ("n=0", "n=1–2") and found.X.sum(axis=1).tolist() == [[0], [1], [1], [1]]
 
 
 def test_ranges_write_whole_numbers_out():
