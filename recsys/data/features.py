@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -47,13 +47,15 @@ def encode_table(
     numbers: str = "quantiles",
     buckets: int = 10,
     separator: str | None = SEPARATOR,
+    skip: Collection[str] = (),
 ) -> Features:
     """Return the features of a table, by column and in the order of values.
 
     Each row describes an object; a missing cell gives no feature. `numbers` is the treatment of numeric
     columns: "keep", the number as one feature, 0 if missing; "quantiles", one feature per bin of columns
     with more than `buckets` values; "decades", one feature per decade of years; "values", one feature
-    per value, as for text. `separator` divides the values of a text cell.
+    per value, as for text. `separator` divides the values of a text cell. Columns with lower-case names
+    in `skip` are left out.
 
     >>> import pandas as pd
     >>> from recsys.data.features import encode_table
@@ -67,6 +69,7 @@ def encode_table(
     parts = [
         encode_column(str(name), column, numbers=numbers, buckets=buckets, separator=separator)
         for name, column in table.items()
+        if str(name).lower() not in skip
     ]
     return side_by_side(parts, len(table))
 
