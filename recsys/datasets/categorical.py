@@ -1,4 +1,4 @@
-"""Categorical tables, one-hot: files, tic-tac-toe and MONK's problems.
+"""Categorical tables, one-hot: tic-tac-toe and MONK's problems.
 
 Every column becomes one 0/1 feature a value, named `column=value`. Rows with a missing value (`?` or
 empty) are dropped and counted.
@@ -10,15 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from recsys.data.columns import some
 from recsys.data.features import encode_table
-from recsys.data.tables import read_table
 from recsys.errors import DatasetError, InputError
 from recsys.registry import did_you_mean
 
@@ -36,22 +33,6 @@ class OneHot:
     notes: tuple[str, ...] = field(default=())
 
 
-def read_categorical(
-    path: str | Path, target: str | None = None, positive: str | Sequence[str] | None = None
-) -> OneHot:
-    """Read a file of categories and encode it.
-
-    `target` is the class column, by default the last one. `positive` is the value, or values, of the
-    positive class; by default the more frequent of two values.
-    """
-    table = read_table(path, header=True)
-    if len(set(table.names)) < len(table.names):
-        raise InputError(f"{path}: two columns have the same name")
-    columns = [table.texts(name) for name in table.names]
-    rows = [list(row) for row in zip(*columns, strict=True)]
-    return encode(table.names, rows, target, positive, str(path))
-
-
 def encode(
     names: list[str],
     rows: list[list[str]],
@@ -59,44 +40,28 @@ def encode(
     positive: str | Sequence[str] | None,
     source: str,
 ) -> OneHot:
-    """Encode rows of categories; arguments and errors as in `read_categorical`."""
+    """Encode rows of categories.
+
+    `target` is the class column, by default the last one. `positive` is the value, or values, of the
+    positive class; by default the more frequent of two values. `source` names the table in messages.
+    """
     target = names[-1] if target is None else target
-    if target not in names:
-        hint = did_you_mean(target, names)
-        near = f" ({hint})" if hint.startswith("did") else ""
-        raise InputError(f"{source}: no column {target!r}{near}; found: {some(names)}")
+    column = names.index(target)
     cells = np.array(rows, dtype=object).reshape(len(rows), len(names))
     known = ~np.isin(cells, MISSING).any(axis=1)
-    dropped = int((~known).sum())
-    cells = cells[known]
-    if len(cells) == 0:
-        raise InputError(f"{source}: no rows left; all {dropped:,} have a missing value")
-    label = cells[:, names.index(target)]
-    values, counts = np.unique(label, return_counts=True)
+    label, dropped = cells[known, column], int((~known).sum())
     if positive is None:
-        if len(values) != 2:
-            found = ", ".join(map(str, values[:12]))
-            raise InputError(
-                f"{source}: {target} has {len(values)} values ({found}); choose one with positive="
-            )
-        positive = [str(values[np.argmax(counts)])]
-    wanted = [positive] if isinstance(positive, str) else list(positive)
-    for value in wanted:
-        if value not in values:
-            raise InputError(
-                f"{source}: {target} is never {value!r} ({did_you_mean(value, map(str, values))})"
-            )
-    y = np.isin(label, wanted).astype(np.int64)
-    if y.min() == y.max():
-        raise InputError(
-            f"{source}: every row is {target}={'|'.join(wanted)}: there is nothing to learn"
-        )
-    others = [k for k, name in enumerate(names) if name != target]
-    table = pd.DataFrame(cells[:, others], columns=[names[k] for k in others])
+        values, counts = np.unique(label, return_counts=True)
+        positive = str(values[np.argmax(counts)])
+    chosen = [positive] if isinstance(positive, str) else list(positive)
+    y = np.isin(label, chosen).astype(np.int64)
+    if len(np.unique(y)) < 2:
+        raise InputError(f"{source}: some rows must be {target}={'|'.join(chosen)}, and some not")
+    table = pd.DataFrame(cells[known], columns=names).drop(columns=target)
     encoded = encode_table(table, numbers="values", separator=None)
     note = f"rows with a missing value, dropped: {dropped:,} of {len(rows):,}"
     X = encoded.X.toarray().astype(np.uint8)
-    return OneHot(X, y, encoded.names, f"{target}={'|'.join(wanted)}", (note,) if dropped else ())
+    return OneHot(X, y, encoded.names, f"{target}={'|'.join(chosen)}", (note,) if dropped else ())
 
 
 def tic_tac_toe() -> OneHot:
@@ -153,6 +118,6 @@ def list_tables() -> list[str]:
 
 def load_table(name: str) -> OneHot:
     """Return a generated table of Boolean learning, one of `list_tables()`."""
-    if not isinstance(name, str) or name not in list_tables():
+    if name not in list_tables():
         raise DatasetError(f"unknown table {name!r}: {did_you_mean(str(name), list_tables())}")
     return TABLES[name]()

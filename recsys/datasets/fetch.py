@@ -8,7 +8,6 @@ its SHA-256 and renamed.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import zipfile
 import zlib
@@ -21,7 +20,7 @@ import platformdirs
 
 from recsys.data.interactions import Interactions
 from recsys.errors import DatasetError, InputError
-from recsys.registry import Registry, did_you_mean
+from recsys.registry import Registry
 from recsys.utils.files import check_growth, replacing
 
 Reader = Callable[[Path], Interactions]
@@ -94,29 +93,13 @@ def load_dataset(name: str, data_dir: str | Path | None = None) -> Interactions:
     data_dir : path, optional
         Folder to look in first.
     """
-    if (
-        not isinstance(name, str)
-        or not re.fullmatch(r"[a-z0-9][a-z0-9-]*", name)
-        or name not in list_datasets()
-    ):
-        raise DatasetError(f"unknown dataset {name!r}: {did_you_mean(str(name), list_datasets())}")
-    dataset = DATASETS.get(name)
-    if data_dir is not None and not Path(data_dir).is_dir():
-        raise DatasetError(f"the data folder {data_dir} does not exist")
-    folder = _find(dataset, data_dir)
     try:
-        return replace(dataset.read(folder), name=name)
-    except DatasetError:
-        raise
+        dataset = DATASETS.get(name)
+        if data_dir is not None and not Path(data_dir).is_dir():
+            raise DatasetError(f"the data folder {data_dir} does not exist")
+        return replace(dataset.read(_find(dataset, data_dir)), name=name)
     except InputError as error:
-        raise DatasetError(str(error)) from None
-
-
-def _roots(data_dir: str | Path | None) -> list[Path]:
-    roots = [Path(data_dir)] if data_dir is not None else []
-    if os.environ.get("RECSYS_DATA"):
-        roots.append(Path(os.environ["RECSYS_DATA"]))
-    return [*roots, cache_folder()]
+        raise error if isinstance(error, DatasetError) else DatasetError(str(error)) from None
 
 
 def cache_folder() -> Path:
@@ -128,7 +111,8 @@ def _locate(dataset: Dataset, data_dir: str | Path | None) -> Path | None:
     """Return the folder with the dataset's files, or its archive, if there is one on disk."""
     if dataset.embedded is not None:
         return dataset.embedded()
-    for root in _roots(data_dir):
+    roots = (data_dir, os.environ.get("RECSYS_DATA"), cache_folder())
+    for root in (Path(one) for one in roots if one):
         for folder in (*(root / name for name in dataset.folders), root):
             if any(all((folder / file).is_file() for file in files) for files in dataset.files):
                 return folder
@@ -143,10 +127,10 @@ def _find(dataset: Dataset, data_dir: str | Path | None) -> Path:
         return _unpack(dataset, found) if found.is_file() else found
     if not dataset.url:
         raise DatasetError(f"{dataset.name} has no public download: put {dataset.place}")
-    return _download(dataset, f"put {dataset.place}")
+    return _unpack(dataset, _download(dataset))
 
 
-def _download(dataset: Dataset, place: str) -> Path:
+def _download(dataset: Dataset) -> Path:
     import pooch
 
     try:
@@ -161,10 +145,10 @@ def _download(dataset: Dataset, place: str) -> Path:
         wrong = "its checksum is wrong and it was removed"
         why = wrong if isinstance(error, ValueError) else type(error).__name__
         raise DatasetError(
-            f"{dataset.name} is not on disk and could not be downloaded ({why}): {place}, or use the "
-            "dataset sample, which is part of the package"
+            f"{dataset.name} is not on disk and could not be downloaded ({why}): put {dataset.place}, "
+            "or use the dataset sample, which is part of the package"
         ) from None
-    return _unpack(dataset, Path(archive))
+    return Path(archive)
 
 
 def _unpack(dataset: Dataset, archive: Path) -> Path:
@@ -183,8 +167,6 @@ def _unpack(dataset: Dataset, archive: Path) -> Path:
                 check_growth(archive, info.compress_size, info.file_size)
                 with packed.open(info) as stream, replacing(target / file) as out:
                     shutil.copyfileobj(stream, out)
-    except InputError as error:
-        raise error if isinstance(error, DatasetError) else DatasetError(str(error)) from None
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError) as error:
         raise DatasetError(f"{archive} is a damaged zip archive: {error}") from None
     return target

@@ -136,7 +136,7 @@ def test_absent_and_offline_says_where_to_put_which_file(tmp_path, monkeypatch):
 
 def test_every_dataset_can_be_loaded_or_says_what_it_needs(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        datasets, "_download", lambda dataset, place: (_ for _ in ()).throw(DatasetError(place))
+        datasets, "_download", lambda dataset: (_ for _ in ()).throw(DatasetError(dataset.place))
     )
     monkeypatch.setattr(datasets, "cache_folder", lambda: tmp_path / "cache")
     monkeypatch.delenv("RECSYS_DATA", raising=False)

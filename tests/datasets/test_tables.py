@@ -9,7 +9,6 @@ from benchmarks.lab.boolean_tables import list_tables, load_table, read_arff
 from benchmarks.lab.common import artificial_dnf
 from recsys import DatasetError, InputError
 from recsys.datasets import categorical
-from recsys.datasets.categorical import read_categorical
 
 FOLDER = Path(os.environ.get("RECSYS_DATA", "/nowhere")) / "categorical"
 SHAPES = {  # Table 3.1; spect has a feature less, two tables' classes are grouped otherwise
@@ -87,14 +86,17 @@ def test_tic_tac_toe_equals_the_official_file():
     assert {(tuple(x), y) for x, y in zip(ours.X, ours.y, strict=True)} == theirs_rows
 
 
-def test_one_hot_drops_and_counts_rows_with_missing_values(tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_text("a,b,c\nx,1,yes\n?,1,no\ny,,no\ny,2,no\nx,2,no\n")
-    table = read_categorical(path)
+def test_one_hot_drops_and_counts_rows_with_missing_values():
+    rows = [list(row) for row in ("x1+", "?1-", "y -", "y2-", "x2-")]
+    rows[2][1] = ""
+    table = categorical.encode(["a", "b", "c"], rows, None, None, "t")
     assert table.names == ("a=x", "a=y", "b=1", "b=2")
     assert table.X.tolist() == [[1, 0, 1, 0], [0, 1, 0, 1], [1, 0, 0, 1]]
-    assert table.y.tolist() == [0, 1, 1] and table.target == "c=no"
+    assert table.y.tolist() == [0, 1, 1] and table.target == "c=-"
     assert table.notes == ("rows with a missing value, dropped: 2 of 5",)
+    for positive in ("/", ["+", "-"]):
+        with pytest.raises(InputError, match="t: some rows must be c="):
+            categorical.encode(["a", "b", "c"], rows, "c", positive, "t")
 
 
 ARFF = "% a comment\n@relation r\n@attribute 'the a' {x,y}\n@attribute b {1,2}\n@data\n'x',1\ny, 2\n"
@@ -104,24 +106,6 @@ def test_arff_with_quoted_names(tmp_path):
     path = tmp_path / "t.arff"
     path.write_text(ARFF)
     assert categorical.encode(*read_arff(path), None, "2", "t").names == ("the a=x", "the a=y")
-
-
-@pytest.mark.parametrize(
-    ("text", "options", "message"),
-    [
-        ("a,b\nx,1\ny,2\nz,3\n", {}, "b has 3 values"),
-        ("a,b\nx,1\ny,1\n", {"positive": "1"}, "every row is b=1"),
-        ("a,b\nx,1\ny,2\n", {"positive": "3"}, "b is never '3'"),
-        ("a,b\nx,1\ny,2\n", {"target": "bb"}, "no column 'bb'"),
-        ("a,b\n?,1\n,2\n", {}, "all 2 have a missing value"),
-        ("a,a\nx,1\ny,2\n", {}, "two columns have the same name"),
-    ],
-)
-def test_bad_tables_say_what_to_do(tmp_path, text, options, message):
-    path = tmp_path / "t.csv"
-    path.write_text(text)
-    with pytest.raises(InputError, match=message):
-        read_categorical(path, **options)
 
 
 @pytest.mark.parametrize(
