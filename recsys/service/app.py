@@ -1,4 +1,4 @@
-"""The application: routes, limits of requests, and the lines that requests wait in."""
+"""The application: limits of requests, the lines that they wait in, and routes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import anyio.to_thread
 import numpy as np
-from fastapi import FastAPI, HTTPException, Query, Request, Response
+from fastapi import APIRouter, FastAPI, HTTPException, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from numpy.typing import ArrayLike, NDArray
@@ -34,6 +34,9 @@ from recsys.service.model_store import ModelStore, ServedModel
 
 MAX_BODY = 1 << 20
 OPEN = ("/health", "/ready")  # without a token
+Count = Annotated[int, Query(ge=1, le=1000)]
+
+router = APIRouter()
 
 
 class AnyText(StringConvertor):
@@ -83,7 +86,15 @@ class Limits:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        start, status = time.perf_counter(), 500
+        start, status, size = time.perf_counter(), 500, 0
+
+        async def receive_limited() -> Any:
+            nonlocal size
+            message = await receive()
+            size += len(message.get("body", b""))
+            if size > MAX_BODY:
+                raise HTTPException(413, "the body is larger than 1 MiB", {"connection": "close"})
+            return message
 
         async def send_seen(message: Any) -> None:
             nonlocal status
@@ -92,49 +103,20 @@ class Limits:
             await send(message)
 
         try:
-            headers = dict(scope["headers"])
-            if not self._has_token(scope["path"], headers):
+            if self._has_token(scope):
+                await self.app(scope, receive_limited, send_seen)
+            else:
                 response = _refusal(401, "a bearer token is needed", {"www-authenticate": "Bearer"})
                 await response(scope, receive, send_seen)
-            elif (body := await _read(receive, headers.get(b"content-length"))) is None:
-                # The rest of the body is not read.
-                response = _refusal(413, "the body is larger than 1 MiB", {"connection": "close"})
-                await response(scope, receive, send_seen)
-            else:
-                await self.app(scope, _replay(body, receive), send_seen)
         finally:
             route = getattr(scope.get("route"), "path", "other")
             self.metrics.observe(scope["method"], route, status, time.perf_counter() - start)
 
-    def _has_token(self, path: str, headers: dict[bytes, bytes]) -> bool:
-        if self.token is None or path in OPEN:
+    def _has_token(self, scope: Any) -> bool:
+        if self.token is None or scope["path"] in OPEN:
             return True
-        kind, _, token = headers.get(b"authorization", b"").partition(b" ")
+        kind, _, token = dict(scope["headers"]).get(b"authorization", b"").partition(b" ")
         return kind.lower() == b"bearer" and hmac.compare_digest(token.strip(), self.token)
-
-
-async def _read(receive: Any, declared: bytes | None) -> bytes | None:
-    """Return the body; None if it is too large."""
-    if declared is not None and int(declared.strip()) > MAX_BODY:
-        return None
-    parts, size = [], 0
-    while True:
-        message = await receive()
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        if size > MAX_BODY:
-            return None
-        if not message.get("more_body"):
-            return b"".join(parts)
-
-
-def _replay(body: bytes, receive: Any) -> Any:
-    messages = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def receive_again() -> Any:
-        return messages.pop() if messages else await receive()
-
-    return receive_again
 
 
 def _refusal(status: int, detail: str, headers: dict[str, str] | None = None) -> JSONResponse:
@@ -201,7 +183,7 @@ def create_app(
         lifespan=lifespan,
         responses={status: {"model": schemas.Refusal} for status in (401, 404, 413, 422, 503)},
     )
-    app.state.models, app.state.plain, app.state.slow = models, plain, slow
+    app.state.models, app.state.metrics, app.state.plain, app.state.slow = models, metrics, plain, slow
     for name, text, value in (
         ("recsys_waiting", "Requests computed or waiting.", lambda: plain.active + slow.active),
         ("recsys_model_reloads", "Newer files taken.", lambda: models.reloads),
@@ -209,7 +191,7 @@ def create_app(
         (
             "recsys_model_modified_timestamp_seconds",
             "When the file that is served was written.",
-            lambda: models.current.state.modified / 1e9,
+            lambda: models.current.state[2] / 1e9,
         ),
     ):
         metrics.gauge(name, text, value)
@@ -217,7 +199,7 @@ def create_app(
     app.add_middleware(Limits, metrics=metrics, token=token)
     app.add_exception_handler(InputError, lambda _, error: _refusal(422, str(error)))
     app.add_exception_handler(RequestValidationError, _malformed)
-    _add_routes(app, models, metrics, plain, slow)
+    app.include_router(router)
     return app
 
 
@@ -234,154 +216,143 @@ def _malformed(_: Request, error: Any) -> JSONResponse:
     return _refusal(422, f"{where}: {first['msg']} {first.get('ctx', {}).get('error', '')}".strip())
 
 
-def _add_routes(app: FastAPI, models: ModelStore, metrics: Metrics, plain: Line, slow: Line) -> None:
-    """Add the routes; each answers from the model that is current when it begins."""
-
-    def line(body: Any) -> Line:
-        return slow if body.slow else plain
-
-    @app.get("/health", response_model=schemas.HealthResponse)
-    async def health() -> dict[str, Any]:
-        """Return the current model, and the error of a refused file."""
-        package = models.current.package
-        return {
-            "status": "ok",
-            "model": package.ranker.name,
-            "users": len(package.user_ids),
-            "items": len(package.item_ids),
-            "reloads": models.reloads,
-            "error": models.error,
-        }
-
-    @app.get("/ready")
-    async def ready() -> dict[str, str]:
-        """Return whether the service is ready."""
-        return {"status": "ready"}
-
-    @app.get("/metrics", response_class=PlainTextResponse)
-    async def show_metrics() -> Response:
-        """Return metrics for Prometheus."""
-        return Response(metrics.text(), media_type=CONTENT_TYPE_LATEST)
-
-    @app.post("/recommend", response_model=schemas.RecommendResponse)
-    def recommend(body: schemas.RecommendRequest) -> Response:
-        """Return the best items for a known user or a history."""
-        with line(body):
-            return recommended(models.current, body)
-
-    @app.get("/users/{user:text}/recommendations", response_model=schemas.RecommendResponse)
-    def recommend_to_user(user: str, n: Annotated[int, Query(ge=1, le=1000)] = 10) -> Response:
-        """Return the best items for a known user."""
-        with plain:
-            return recommended(models.current, schemas.RecommendRequest(user=user, n=n))
-
-    @app.post("/similar", response_model=schemas.ItemsResponse)
-    def similar(body: schemas.SimilarRequest) -> Response:
-        """Return the items most similar to one."""
-        with slow if body.diversity else plain:
-            return similar_to(models.current, body)
-
-    @app.get("/items/{item:text}/similar", response_model=schemas.ItemsResponse)
-    def similar_to_item(item: str, n: Annotated[int, Query(ge=1, le=1000)] = 10) -> Response:
-        """Return the items most similar to one."""
-        with plain:
-            return similar_to(models.current, schemas.SimilarRequest(item=item, n=n))
-
-    @app.get("/users/{user:text}/similar")
-    def similar_users(user: str, n: Annotated[int, Query(ge=1, le=1000)] = 10) -> Response:
-        """Return the users most similar to one."""
-        with slow:
-            return users_like(models.current, user, n)
-
-    @app.post("/scores", response_model=schemas.RecommendResponse)
-    def scores(body: schemas.ScoresRequest) -> Response:
-        """Return the scores of items for a known user or a history."""
-        with line(body):
-            return scores_of(models.current, body)
-
-    @app.post("/explain")
-    def explain(body: schemas.ExplainRequest) -> Response:
-        """Return the explanation of an item's score, as in `recsys explain --json`."""
-        with slow:
-            return explanation(models.current, body)
+def _line(request: Request, slow: bool) -> Line:
+    line: Line = request.app.state.slow if slow else request.app.state.plain
+    return line
 
 
-def recommended(model: ServedModel, body: schemas.RecommendRequest) -> Response:
-    """Return a list."""
-    package, profile = model.package, profile_of(model, body)
-    if body.why and body.n * profile.row.nnz > schemas.MOST_REASONS:
-        most = schemas.MOST_REASONS // profile.row.nnz
-        raise InputError(f"n must be at most {most} for {profile.row.nnz} liked items with why")
-    left_out, unknown = filtered_items(model, body)
-    disliked, unknown_dislikes = package.known_items(body.dislikes)
-    result = rerank(
-        package.ranker,
-        profile.userid,
-        profile.row,
-        body.n,
-        dislikes=disliked,
-        diversity=body.diversity,
-        item_users=package.item_users if body.diversity else None,
-        filter_already_liked_items=body.filter_liked,
-        recalculate_user=profile.fold_in,
-        times=profile.new_times,
-        filter_items=left_out,
-    )
-    items = named(model, *result)
-    if body.why:
-        for item in items:
-            item["why"] = explained(package, profile, item["item"]).as_dict()
-    unknown = [*profile.unknown, *unknown, *unknown_dislikes]
-    return JSONResponse({"items": items, "fallback": bool(result.fallback), "unknown": unknown})
+# ---- routes; each answers from the model that is current when it begins
 
 
-def similar_to(model: ServedModel, body: schemas.SimilarRequest) -> Response:
-    """Return similar items."""
-    package, item = model.package, item_of(model, body.item)
-    left_out, unknown = filtered_items(model, body)
-    result = similar_items(
-        package.ranker,
-        item,
-        body.n,
-        diversity=body.diversity,
-        item_users=package.item_users if body.diversity else None,
-        filter_items=left_out,
-    )
-    return JSONResponse({"items": named(model, *result), "unknown": unknown})
+@router.get("/health", response_model=schemas.HealthResponse)
+async def health(request: Request) -> dict[str, Any]:
+    """Return the current model, and the error of a refused file."""
+    models: ModelStore = request.app.state.models
+    package = models.current.package
+    return {
+        "status": "ok",
+        "model": package.ranker.name,
+        "users": len(package.user_ids),
+        "items": len(package.item_ids),
+        "reloads": models.reloads,
+        "error": models.error,
+    }
 
 
-def users_like(model: ServedModel, user: str, n: int) -> Response:
-    """Return similar users."""
-    if user not in model.package.user_index:
-        raise HTTPException(404, f"unknown user {user[:60]!r}")
-    index = model.package.user_index[user]
-    ids, scores = model.package.ranker.similar_users(index, N=n, filter_users=[index])
-    names = model.package.user_ids
-    users = [{"user": str(names[k]), "score": float(s)} for k, s in zip(ids, scores, strict=True)]
-    return JSONResponse({"users": users})
+@router.get("/ready")
+async def ready() -> dict[str, str]:
+    """Return whether the service is ready."""
+    return {"status": "ready"}
 
 
-def scores_of(model: ServedModel, body: schemas.ScoresRequest) -> Response:
-    """Return scores of items."""
-    ranker, profile = model.package.ranker, profile_of(model, body)
-    items, unknown = model.package.known_items(body.items)
-    scores = ranker.scores(
-        profile.userid, profile.row, recalculate_user=profile.fold_in, times=profile.new_times
-    )[0]
-    users = None if profile.fold_in else np.array([profile.userid])
-    fallback = bool(ranker.falls_back(users, profile.row)[0])
-    unknown = [*profile.unknown, *unknown]
-    return JSONResponse(
-        {"items": named(model, items, scores[items]), "fallback": fallback, "unknown": unknown}
-    )
+@router.get("/metrics", response_class=PlainTextResponse)
+async def metrics(request: Request) -> Response:
+    """Return metrics for Prometheus."""
+    return Response(request.app.state.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
 
-def explanation(model: ServedModel, body: schemas.ExplainRequest) -> Response:
-    """Return the explanation of a score."""
-    item_of(model, body.item)
-    profile = profile_of(model, body)
-    why = explained(model.package, profile, body.item, body.n, changes=body.changes)
-    return JSONResponse(why.as_dict() | {"unknown": list(profile.unknown)})
+@router.post("/recommend", response_model=schemas.RecommendResponse)
+def recommend(body: schemas.RecommendRequest, request: Request) -> Response:
+    """Return the best items for a known user or a history."""
+    with _line(request, body.slow):
+        model: ServedModel = request.app.state.models.current
+        package, profile = model.package, profile_of(model, body)
+        most = schemas.MOST_REASONS // max(profile.row.nnz, 1)
+        if body.why and body.n > most:
+            raise InputError(f"n must be at most {most} for {profile.row.nnz} liked items with why")
+        left_out, unknown = filtered_items(model, body)
+        disliked, unknown_dislikes = package.known_items(body.dislikes)
+        result = rerank(
+            package.ranker,
+            profile.userid,
+            profile.row,
+            body.n,
+            dislikes=disliked,
+            diversity=body.diversity,
+            item_users=package.item_users if body.diversity else None,
+            filter_already_liked_items=body.filter_liked,
+            recalculate_user=profile.fold_in,
+            times=profile.new_times,
+            filter_items=left_out,
+        )
+        items = named(model, *result)
+        if body.why:
+            for item in items:
+                item["why"] = explained(package, profile, item["item"]).as_dict()
+        unknown = [*profile.unknown, *unknown, *unknown_dislikes]
+        return JSONResponse({"items": items, "fallback": bool(result.fallback), "unknown": unknown})
+
+
+@router.get("/users/{user:text}/recommendations", response_model=schemas.RecommendResponse)
+def recommend_to_user(user: str, request: Request, n: Count = 10) -> Response:
+    """Return the best items for a known user."""
+    return recommend(schemas.RecommendRequest(user=user, n=n), request)
+
+
+@router.post("/similar", response_model=schemas.ItemsResponse)
+def similar(body: schemas.SimilarRequest, request: Request) -> Response:
+    """Return the items most similar to one."""
+    with _line(request, body.diversity > 0):
+        model: ServedModel = request.app.state.models.current
+        package, item = model.package, item_of(model, body.item)
+        left_out, unknown = filtered_items(model, body)
+        result = similar_items(
+            package.ranker,
+            item,
+            body.n,
+            diversity=body.diversity,
+            item_users=package.item_users if body.diversity else None,
+            filter_items=left_out,
+        )
+        return JSONResponse({"items": named(model, *result), "unknown": unknown})
+
+
+@router.get("/items/{item:text}/similar", response_model=schemas.ItemsResponse)
+def similar_to_item(item: str, request: Request, n: Count = 10) -> Response:
+    """Return the items most similar to one."""
+    return similar(schemas.SimilarRequest(item=item, n=n), request)
+
+
+@router.get("/users/{user:text}/similar")
+def similar_users(user: str, request: Request, n: Count = 10) -> Response:
+    """Return the users most similar to one."""
+    with _line(request, slow=True):
+        package = request.app.state.models.current.package
+        if user not in package.user_index:
+            raise HTTPException(404, f"unknown user {user[:60]!r}")
+        index, names = package.user_index[user], package.user_ids
+        ids, scores = package.ranker.similar_users(index, N=n, filter_users=[index])
+        users = [{"user": str(names[k]), "score": float(s)} for k, s in zip(ids, scores, strict=True)]
+        return JSONResponse({"users": users})
+
+
+@router.post("/scores", response_model=schemas.RecommendResponse)
+def scores(body: schemas.ScoresRequest, request: Request) -> Response:
+    """Return the scores of items for a known user or a history."""
+    with _line(request, body.slow):
+        model: ServedModel = request.app.state.models.current
+        ranker, profile = model.package.ranker, profile_of(model, body)
+        items, unknown = model.package.known_items(body.items)
+        scores = ranker.scores(
+            profile.userid, profile.row, recalculate_user=profile.fold_in, times=profile.new_times
+        )[0]
+        users = None if profile.fold_in else np.array([profile.userid])
+        fallback = bool(ranker.falls_back(users, profile.row)[0])
+        unknown = [*profile.unknown, *unknown]
+        return JSONResponse(
+            {"items": named(model, items, scores[items]), "fallback": fallback, "unknown": unknown}
+        )
+
+
+@router.post("/explain")
+def explain(body: schemas.ExplainRequest, request: Request) -> Response:
+    """Return the explanation of an item's score, as in `recsys explain --json`."""
+    with _line(request, slow=True):
+        model: ServedModel = request.app.state.models.current
+        item_of(model, body.item)
+        profile = profile_of(model, body)
+        why = explained(model.package, profile, body.item, body.n, changes=body.changes)
+        return JSONResponse(why.as_dict() | {"unknown": list(profile.unknown)})
 
 
 def profile_of(model: ServedModel, body: schemas.ProfileRequest) -> Profile:

@@ -5,45 +5,30 @@ from __future__ import annotations
 import gc
 import json
 import logging
+import os
 import threading
 import time
-from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recsys._jit import compiled_at_once
-from recsys.errors import InputError, ModelFileError
+from recsys.errors import ModelFileError
 from recsys.rankers import ModelPackage, load_package
 from recsys.recommender.filters import passing
+from recsys.utils.attempts import why
+from recsys.utils.files import check_file
 
 RETRY_SECONDS = 60.0  # after which a refused file is tried again: memory may be back
-
-
-class FileState(NamedTuple):
-    """The identity of a file, which changes when the file is replaced."""
-
-    inode: int
-    size: int
-    modified: int
-
-    @classmethod
-    def of(cls, path: Path) -> FileState:
-        """Return the state of the file at a path."""
-        try:
-            stat = path.stat()
-        except OSError as error:
-            raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
-        return cls(stat.st_ino, stat.st_size, stat.st_mtime_ns)
 
 
 class ServedModel:
     """A model package and the state of its file; it never changes, a newer one replaces it."""
 
-    def __init__(self, package: ModelPackage, state: FileState) -> None:
+    def __init__(self, package: ModelPackage, state: tuple[int, int, int]) -> None:
         self.package, self.state = package, state
         # Not a method of this object, which the cache would keep alive.
         self.passing = lru_cache(64)(partial(_passing, package.item_features))
@@ -58,10 +43,16 @@ def _passing(item_features: Any, filters: str) -> NDArray[np.bool_]:
     return passing(item_features, conditions)
 
 
-def load(path: str | Path, mapped: bool = False) -> ServedModel:
+def file_state(path: Path) -> tuple[int, int, int]:
+    """Return inode, size and time of a file, which change when it is replaced."""
+    info = os.stat(path)
+    return info.st_ino, info.st_size, info.st_mtime_ns
+
+
+def load(path: Path, mapped: bool = False) -> ServedModel:
     """Read a model file, compile what requests call, and refuse scores that are not finite."""
-    path = Path(path)
-    state = FileState.of(path)  # before the file is read: if it is replaced meanwhile, it is read again
+    check_file(path)
+    state = file_state(path)  # before the file is read: if it is replaced meanwhile, it is read again
     package = load_package(path, mapped=mapped)
     ranker = package.ranker
     if len(package.user_ids):
@@ -78,27 +69,23 @@ def load(path: str | Path, mapped: bool = False) -> ServedModel:
     return ServedModel(package, state)
 
 
-@dataclass
 class ModelStore:
     """The current model, and a thread that loads the file again when it changes."""
 
-    path: Path
-    seconds: float = 1.0  # between two looks at the file
-    mapped: bool = False
-    reloads: int = 0
-    error: str | None = None  # why the newest file was refused
-    _stop: threading.Event = field(default_factory=threading.Event)
-
-    def __post_init__(self) -> None:
-        self.current = load(self.path, self.mapped)
-        self._refused: tuple[FileState | None, float] = (None, 0.0)
+    def __init__(self, path: Path, seconds: float = 1.0, mapped: bool = False) -> None:
+        self.path, self.seconds, self.mapped = path, seconds, mapped
+        self.current = load(path, mapped)
+        self.reloads = 0
+        self.error: str | None = None  # why the newest file was refused
+        self._refused: tuple[Any, float] = (None, 0.0)
+        self._stop = threading.Event()
         threading.Thread(target=self._watch, daemon=True).start()
 
     def check(self) -> None:
         """Load the file if it has changed; a broken one leaves the current model in place."""
         state = None
         try:
-            state = FileState.of(self.path)
+            state = file_state(self.path)
             if state != self.current.state:
                 refused, since = self._refused
                 if state == refused and time.monotonic() < since + RETRY_SECONDS:
@@ -108,8 +95,7 @@ class ModelStore:
                 gc.collect()  # the old model, before another one is read
             self.error = None
         except Exception as error:
-            kind = "" if isinstance(error, InputError) else f"{type(error).__name__}: "
-            self.error = f"the new model was refused: {kind}{error}"[:300]
+            self.error = f"the new model was refused: {why(error)}"
             if state != self._refused[0]:
                 logging.getLogger(__name__).warning(self.error)
             self._refused = state, time.monotonic()
