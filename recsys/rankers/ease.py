@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 from threadpoolctl import threadpool_limits
 
-from recsys._jit import in_parts, jit, parallel
+from recsys._jit import borrowed, in_parts, jit, parallel
 from recsys.errors import FitError
 from recsys.rankers.base import DENSE_ITEMS, Candidate, Data
 from recsys.rankers.item_weights import ItemWeights, co_occurrences, kept_form
@@ -167,7 +167,7 @@ class EASE(ItemWeights):
         matrix = (ordered.indptr.astype(np.int64), ordered.indices, ordered.data)
         regressions = (own[order], ridge[order], order, begins[:-1][order], lengths[order])
         with parallel() as threads, threadpool_limits(1, "blas"):  # one LAPACK in each thread
-            in_parts(threads, _regress, *matrix, *regressions, near, weights)
+            in_parts(threads, _regress, matrix, regressions, near, weights)
         return sp.csc_matrix((weights, near, begins), shape=(items, items)).tocsr()
 
 
@@ -175,25 +175,14 @@ class EASE(ItemWeights):
 
 
 @jit
-def _regress(
-    first,
-    stride,
-    indptr,
-    indices,
-    data,
-    own,
-    ridge,
-    names,
-    begins,
-    lengths,
-    near,
-    weights,
-):
+def _regress(first, stride, matrix, regressions, near, weights):
     """Entries from begins[r] on receive the regression of item r on the items most like it.
 
     Items go from rare to popular, so that the counts of item i with more popular ones, of which there
     are few, are the end of its row; the others follow by symmetry.
     """
+    indptr, indices, data = borrowed(matrix)
+    own, ridge, names, begins, lengths = regressions
     m, rows = len(own), len(begins)
     most = 0
     for r in range(rows):

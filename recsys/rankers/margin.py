@@ -202,8 +202,9 @@ class MarginRanker(KernelRanker):
             users = np.flatnonzero((lengths > 0) & (lengths <= LONG))
             users = users[np.argsort(-lengths[users], kind="stable")]  # each thread gets long and short
             items = X.indices.view(np.uint32)  # unsigned, so that indexing has no sign to test
-            programs = (users, X.indptr, items, self.row_sums_, q_all, exact, ridges, TOLERANCE)
-            over_rows(len(users), _programs, *_arrays(gram), *programs, alpha, residuals)
+            programs = (users, X.indptr, items, self.row_sums_, q_all, ridges)
+            options = (exact, TOLERANCE)
+            over_rows(len(users), _programs, _arrays(gram), programs, *options, alpha, residuals)
         for u in np.flatnonzero(residuals > TOLERANCE):
             span = slice(X.indptr[u], X.indptr[u + 1])
             items, n = X.indices[span], lengths[u]
@@ -559,28 +560,10 @@ def _on_working_set(
 
 
 @jit
-def _programs(
-    first,
-    stride,
-    gram,
-    ptr,
-    others,
-    data,
-    table,
-    classes,
-    users,
-    indptr,
-    indices,
-    row_sums,
-    q_all,
-    exact,
-    ridges,
-    tol,
-    alpha,
-    residuals,
-):
+def _programs(first, stride, matrix, programs, exact, tol, alpha, residuals):
     """Solve the programs of some users from the lower triangles of their liked items' blocks."""
-    gram, indices, others, data = borrowed(gram), borrowed(indices), borrowed(others), borrowed(data)
+    gram, ptr, others, data, table, classes = borrowed(matrix)
+    users, indptr, indices, row_sums, q_all, ridges = borrowed(programs)
     m, longest = len(row_sums), np.int64(0)
     for u in users:
         longest = max(longest, indptr[u + 1] - indptr[u])

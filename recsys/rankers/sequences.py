@@ -332,7 +332,7 @@ def before_after(
     ahead = _splits_ahead(histories, steps, sources)
     with parallel() as threads:
         laws = (steps, t_steps, sources, targets, ahead)
-        in_parts(threads, _before_after, *histories, *laws, gram, cross)
+        in_parts(threads, _before_after, tuple(histories), laws, gram, cross)
     gram += gram.T
     return gram, cross
 
@@ -374,8 +374,8 @@ def followed(
     steps = np.exp(-np.arange(histories.gaps.max() + 1.0)[:, None] / rates)
     data = np.empty(pairs.nnz, dtype=np.float32)
     with parallel() as threads:
-        arrays = (*histories, steps, law, backward, pairs.indptr, pairs.indices, data)
-        in_parts(threads, _followed, *arrays)
+        arrays = (steps, law, backward, pairs.indptr, pairs.indices, data)
+        in_parts(threads, _followed, tuple(histories), *arrays)
     out = entries_of(pairs, data)
     out.eliminate_zeros()  # the diagonal, and where only i comes after j
     return out
@@ -385,25 +385,10 @@ def followed(
 
 
 @jit
-def _before_after(
-    first,
-    stride,
-    items,
-    gaps,
-    begins,
-    ends,
-    votes,
-    starts,
-    places,
-    steps,
-    t_steps,
-    sources,
-    targets,
-    ahead,
-    gram,
-    cross,
-):
+def _before_after(first, stride, histories, laws, gram, cross):
     """Rows of the item's features: pairs in which it comes first; half of its own."""
+    items, _, _, ends, votes, starts, places = histories
+    steps, t_steps, sources, targets, ahead = laws
     m, E = len(starts) - 1, steps.shape[1]
     blocks, F = len(sources), len(targets)
     xx = np.empty((blocks, m * blocks))
@@ -449,23 +434,8 @@ def _before_after(
 
 
 @jit
-def _followed(
-    first,
-    stride,
-    items,
-    gaps,
-    begins,
-    ends,
-    votes,
-    starts,
-    places,
-    steps,
-    law,
-    backward,
-    indptr,
-    indices,
-    data,
-):
+def _followed(first, stride, histories, steps, law, backward, indptr, indices, data):
+    items, gaps, begins, ends, votes, starts, places = histories
     total, decayed = np.zeros(len(starts) - 1), np.empty(len(law))
     for i in range(first, len(total), stride):
         for c in range(starts[i], starts[i + 1]):
