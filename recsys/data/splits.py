@@ -100,7 +100,14 @@ class Protocol:
         """Return whether test interactions are later than training ones, so models may use times."""
         if data.time is None:
             return False
-        return tested_later(data) if self.name == PUBLISHED else bool(self.times)
+        if self.name != PUBLISHED:
+            return bool(self.times)
+        if data.held_out is None:
+            return False
+        first, last = np.full(data.n_users, np.inf), np.full(data.n_users, -np.inf)
+        np.minimum.at(first, data.users[data.held_out], data.time[data.held_out])
+        np.maximum.at(last, data.users[~data.held_out], data.time[~data.held_out])
+        return bool((last <= first).all())
 
     def validation(self, data: Interactions) -> str:
         """Return the protocol that splits the training rows again to choose parameters.
@@ -166,8 +173,6 @@ def find_protocol(name: str) -> Protocol:
     base, params = parse_spec(name)
     match = NEXT.fullmatch(base)
     protocol = PROTOCOLS.get(base) if match is None else _next_items(int(match[1]))
-    if not params:
-        return protocol
     fixed = protocol.divide.keywords
     keywords = [key for key in [*signature(protocol.divide).parameters][3:] if key not in fixed]
     check_parameters(f"protocol {base}", params, keywords)
@@ -189,7 +194,7 @@ def protocol_for(protocol: str | None, test: Any, data: Interactions | None = No
     ('half-profile', 'published')
     """
     if test is not None:
-        if protocol is not None and not (isinstance(protocol, str) and protocol == PUBLISHED):
+        if protocol not in (None, PUBLISHED):
             raise InputError(
                 f"protocol {protocol!r} cannot be combined with a test half: pass only one of them"
             )
@@ -307,7 +312,7 @@ def half_profile(
     second = place >= (lengths[data.users] + 1) // 2
     for fold in range(folds):
         held = (group[data.users] == fold) & second
-        yield _fold(data, ~held, held, group == fold)
+        yield _fold(data, held, users=group == fold)
 
 
 @protocol(
@@ -325,7 +330,7 @@ def last(data: Interactions, folds: int, rng: np.random.Generator, k: int = 1) -
         place, lengths = _in_time(data, rng)
         left = lengths[data.users] - k
         held = (place >= left) & (left > 0)
-        yield _fold(data, ~held, held, np.ones(data.n_users, dtype=bool))
+        yield _fold(data, held)
 
 
 @protocol("holdout", "a fifth of each user's items, at random", most=MOST_REPETITIONS)
@@ -344,7 +349,7 @@ def holdout(
             place, lengths = _positions(data, _draws(data, rng))
         tested = lengths // 5 if fraction is None else np.rint(lengths * fraction)
         held = place >= (lengths - tested)[data.users]
-        yield _fold(data, ~held, held, np.ones(data.n_users, dtype=bool))
+        yield _fold(data, held)
 
 
 @protocol("train-test-split", "each interaction with probability 0.2", most=MOST_REPETITIONS)
@@ -353,8 +358,7 @@ def train_test_split(
 ) -> Iterator[Fold]:
     """Test each interaction with the same probability, as the function of this name of implicit."""
     for _ in range(folds):
-        held = _draws(data, rng) >= 1.0 - fraction
-        yield _fold(data, ~held, held, np.ones(data.n_users, dtype=bool))
+        yield _fold(data, _draws(data, rng) >= 1.0 - fraction)
 
 
 @protocol(
@@ -396,8 +400,7 @@ def rolling(data: Interactions, folds: int, rng: np.random.Generator) -> Iterato
 )
 def published(data: Interactions, folds: int, rng: np.random.Generator) -> Iterator[Fold]:
     """Test the test half of the data."""
-    held = np.asarray(data.held_out)
-    yield _fold(data, ~held, held)
+    yield _fold(data, np.asarray(data.held_out))
 
 
 def _next_items(k: int) -> Protocol:
@@ -425,17 +428,6 @@ def ranks_of(ids: NDArray[np.object_]) -> NDArray[np.int64]:
     rank = np.empty(len(ids), dtype=np.int64)
     rank[np.argsort(np.array([str(one) for one in ids]), kind="stable")] = np.arange(len(ids))
     return rank
-
-
-def tested_later(data: Interactions) -> bool:
-    """Return whether no user's training rows are later than the user's test rows."""
-    if data.time is None or data.held_out is None:
-        return False
-    first, last = np.full(data.n_users, np.inf), np.full(data.n_users, -np.inf)
-    held = np.asarray(data.held_out)
-    np.minimum.at(first, data.users[held], data.time[held])
-    np.maximum.at(last, data.users[~held], data.time[~held])
-    return bool((last <= first).all())
 
 
 def _in_time(data: Interactions, rng: np.random.Generator) -> tuple[NDArray, NDArray]:
@@ -477,24 +469,24 @@ def _windows(data: Interactions, name: str, times: NDArray, starts: NDArray) -> 
             "there are too few, or too many of one time: use holdout"
         )
     number = np.searchsorted(starts, np.asarray(data.time), side="right")  # 0 before the first window
-    return (_fold(data, number <= w, number == w + 1) for w in range(len(starts)))
+    return (_fold(data, number == w + 1, number <= w) for w in range(len(starts)))
 
 
 def _fold(
     data: Interactions,
-    trains: NDArray[np.bool_],
     tested: NDArray[np.bool_],
+    trains: NDArray[np.bool_] | None = None,
     users: NDArray[np.bool_] | None = None,
 ) -> Fold:
-    """Return a fold that tests some users, all who have something in training by default."""
+    """Return a fold that tests some users, all by default; all that is not tested trains by default."""
     test = data.submatrix(np.flatnonzero(tested))
-    train = data.submatrix(np.flatnonzero(trains))
+    train = data.submatrix(np.flatnonzero(~tested if trains is None else trains))
     known, has_test = np.diff(train.indptr) > 0, np.diff(test.indptr) > 0
-    chosen = known if users is None else users
+    only = known & ~has_test if users is None else users & ~has_test
     return Fold(
         train,
         test,
         np.flatnonzero(known & has_test),
-        int((chosen & ~has_test).sum()),
+        int(only.sum()),
         int((~known & has_test).sum()),
     )
