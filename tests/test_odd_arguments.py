@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 import recsys
 from recsys.datasets import graph_of, load_table
-from recsys.links import compare_links, split_graph
+from recsys.links import compare_links, split_pairs
 
 DATA = recsys.load_dataset("sample")
 MODEL = recsys.Recommender("popularity").fit(DATA)
@@ -41,9 +41,8 @@ CALLS = {
     "n_jobs": lambda odd: recsys.evaluate(DATA, "popularity", n_jobs=odd),
     "budget": lambda odd: recsys.evaluate(DATA, "popularity", budget=odd),
     "link models": lambda odd: compare_links(GRAPH, odd),
-    "cold": lambda odd: split_graph(GRAPH, cold=odd),
-    "ratio": lambda odd: split_graph(GRAPH, ratio=odd),
-    "test_size": lambda odd: split_graph(GRAPH, test_size=odd),
+    "cold": lambda odd: compare_links(GRAPH, "katz", cold=odd),
+    "test_size": lambda odd: split_pairs(GRAPH.links, *GRAPH.sizes, test_size=odd),
 }
 
 

@@ -73,7 +73,7 @@ def page() -> None:
             "low": one.metrics.auc - 1.96 * one.auc_error,
             "high": one.metrics.auc + 1.96 * one.auc_error,
         }
-        for one in found.results
+        for one in found
     ]
     frame = pd.DataFrame(rows).sort_values("mean", ascending=False)
     best = frame.iloc[0]
@@ -106,17 +106,17 @@ def strongest(graph: Any, key: tuple[Any, ...], spec: str) -> None:
     )
     index = ids.index(chosen)
     model = result(PAGE, ("fit", *key, spec), lambda: fit_on_all_links(graph, spec), "Fitting")
-    links = strongest_links(model, graph, index, "left", LISTED)
-    if len(links.objects) == 0:
+    objects, scores = strongest_links(model, graph, index, LISTED)
+    if len(objects) == 0:
         st.info("It is linked to every other object.")
         return
-    names = [str(graph.right.labels[k]) for k in links.objects]
+    names = [str(graph.right.labels[k]) for k in objects]
     left, right = st.columns([2, 3], gap="large")
-    table = {graph.right.noun: names, "score": np.round(links.scores, 3)}
+    table = {graph.right.noun: names, "score": np.round(scores, 3)}
     left.dataframe(pd.DataFrame(table), hide_index=True, width="stretch")
     with right:
         to = st.selectbox("Explain the link to", range(len(names)), format_func=names.__getitem__)
-        ends = (index, int(links.objects[to]))
+        ends = (index, int(objects[to]))
         why = link_reasons(model, graph.A, graph.B, *ends, LISTED)
         left_names, right_names = graph.left.features, graph.right.features
         if why.kind == "exact":

@@ -215,7 +215,7 @@ def task(name: str) -> tuple[Any, list[LinkSplit], LinkSplit]:
     if name == "nips":
         graph = graph._replace(A=sp.csr_matrix(normalize(graph.A)))
     sizes = (graph.A.shape[0], None if graph.B is None else graph.B.shape[0])
-    splits = [split_pairs(graph.links, *sizes, test_ratio=None, seed=10 * s) for s in range(SPLITS)]
+    splits = [split_pairs(graph.links, *sizes, test_all=True, seed=10 * s) for s in range(SPLITS)]
     pairs, labels = splits[0].train, splits[0].train_labels
     order = np.random.default_rng(0).permutation(len(pairs))
     cut = len(order) // 5

@@ -84,7 +84,7 @@ def main(names: list[str], models: list[str]) -> None:
             if kind == "features" and graph.by_id:
                 continue
             every = [*BASELINES, *models] if kind == "ids" else models
-            found = [compare_links(one, every, seed=seed).results for seed in range(SEEDS)]
+            found = [compare_links(one, every, seed=seed) for seed in range(SEEDS)]
             aucs = np.array([[result.metrics.auc for result in results] for results in found])
             if kind == "ids":
                 best = aucs[:, : len(BASELINES)].max(axis=1)

@@ -284,7 +284,8 @@ def deep(seeds: int = 3, only: Sequence[str] | None = None) -> None:
             scores = fitted.decision_function(data.A, None, split.test)
             accuracy = link_metrics(split.test_labels, scores).accuracy
             up = split.test[split.test_labels == 1]
-            down = sample_negatives(graph.links, n, None, 100 * len(up), 10 * seed + 7, split.train)
+            taken = np.concatenate([graph.links, split.train])
+            down = sample_negatives(taken, n, None, 100 * len(up), 10 * seed + 7)
             labels = np.r_[np.ones(len(up)), np.zeros(len(down))]
             wide = link_metrics(labels, fitted.decision_function(data.A, None, np.r_[up, down]))
             took = time.process_time() - started

@@ -3,14 +3,11 @@
 from recsys.links.base import LINKS, LinkPredictor, load_link_predictor, make_link_predictor
 from recsys.links.baselines import CommonNeighbors, Katz, ResourceAllocation
 from recsys.links.comparison import (
-    LinkComparison,
     LinkMetrics,
     LinkResult,
-    StrongestLinks,
     compare_links,
     fit_on_all_links,
     link_metrics,
-    split_graph,
     strongest_links,
 )
 from recsys.links.neural import HONFM, ConcatDNN, PairDNN
@@ -31,7 +28,6 @@ __all__ = [
     "ConcatDNN",
     "FactorizedBilinear",
     "Katz",
-    "LinkComparison",
     "LinkMetrics",
     "LinkPredictor",
     "LinkReasons",
@@ -43,7 +39,6 @@ __all__ = [
     "PairNet",
     "PairSVM",
     "ResourceAllocation",
-    "StrongestLinks",
     "compare_links",
     "fit_on_all_links",
     "link_metrics",
@@ -51,7 +46,6 @@ __all__ = [
     "load_link_predictor",
     "make_link_predictor",
     "sample_negatives",
-    "split_graph",
     "split_objects",
     "split_pairs",
     "strongest_links",

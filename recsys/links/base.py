@@ -16,13 +16,15 @@ from sklearn.metrics import accuracy_score
 from recsys.errors import InputError, ModelFileError, NotFittedError
 from recsys.registry import Registry, check_parameters
 from recsys.utils import model_file
-from recsys.utils.features import as_array, as_labels
+from recsys.utils.features import as_array, as_labels, real_array
+from recsys.utils.validation import check_ids
 
 __all__ = [
     "LINKS",
     "LinkPredictor",
     "Parts",
     "Task",
+    "as_features",
     "check_symmetric",
     "load_link_predictor",
     "make_link_predictor",
@@ -49,17 +51,13 @@ class Parts(NamedTuple):
     ----------
     base, left, right : float
         Constant, and contributions of the features of each end alone.
-    rows, columns : (m,), (n,) int64
-        Indices of the features of the left and right object.
     pairs : (m, n) float64
-        Contribution of each pair of features.
+        Contribution of each pair of non-zero features of the left and the right object.
     """
 
     base: float
     left: float
     right: float
-    rows: Index
-    columns: Index
     pairs: Array
 
 
@@ -88,10 +86,6 @@ class LinkPredictor(BaseEstimator):
     (6,)
     """
 
-    def __sklearn_is_fitted__(self) -> bool:
-        """Tell scikit-learn whether there was a fit."""
-        return hasattr(self, "n_features_")
-
     def fit(self, A: Any, B: Any, pairs: ArrayLike, y: ArrayLike) -> Self:
         """Fit on (pairs,) labels of two classes; the larger label is the link."""
         self.check_parameters()
@@ -108,12 +102,19 @@ class LinkPredictor(BaseEstimator):
 
     def decision_function(self, A: Any, B: Any, pairs: ArrayLike) -> Array:
         """Return scores, (pairs,): above 0 for a link. The objects may differ from those of the fit."""
-        return self._score(*self._known(A, B, pairs))
+        self._check_fitted()
+        A, B, left, right = _checked(A, B, pairs)
+        if (A.shape[1], B.shape[1]) != self.n_features_:
+            raise InputError(
+                f"A and B have {A.shape[1]} and {B.shape[1]} features; fit had {self.n_features_[0]} "
+                f"and {self.n_features_[1]}"
+            )
+        return self._score(A, B, left, right)
 
     def predict(self, A: Any, B: Any, pairs: ArrayLike) -> NDArray[Any]:
         """Return the class of each pair."""
-        above = self.decision_function(A, B, pairs) > 0
-        return self.classes_[above.astype(int)]
+        scores = self.decision_function(A, B, pairs)
+        return self.classes_[(scores > 0).astype(int)]
 
     def predict_proba(self, A: Any, B: Any, pairs: ArrayLike) -> Array:
         """Return the logistic function of the scores as probabilities, (pairs, 2)."""
@@ -122,43 +123,25 @@ class LinkPredictor(BaseEstimator):
 
     def score(self, A: Any, B: Any, pairs: ArrayLike, y: ArrayLike) -> float:
         """Return the accuracy."""
-        predicted, labels = self.predict(A, B, pairs), as_labels("y", y)
-        if labels.shape != predicted.shape:
-            raise InputError(f"y has shape {labels.shape} for {len(predicted)} pairs")
-        return float(accuracy_score(labels, predicted))
+        return float(accuracy_score(y, self.predict(A, B, pairs)))
 
-    def parts(self, A: Any, B: Any, left: int, right: int) -> Parts | None:
-        """Return the decomposition of the score of a row of A and a row of B; None if there is none."""
-        A, B = self._known(A, B, [[left, right]])[:2]
-        return self._parts(A[[left]], B[[right]])
+    def parts(self, a: sp.csr_matrix, b: sp.csr_matrix) -> Parts | None:
+        """Return the parts of the score of two rows; None where it is no sum over pairs of features."""
+        return None
 
     def save(self, path: str | Path) -> None:
         """Write the fitted predictor, without `history_`, to a file."""
         self._check_fitted()
-        name = next((name for name in LINKS if LINKS.get(name) is type(self)), None)
-        if name is None:
-            raise InputError(
-                f"{type(self).__name__} cannot be saved: it is not a registered link predictor"
-            )
-        params = {key: value for key, value in self.get_params().items() if key != "device"}
-        if not isinstance(params.get("random_state", 0), (int, np.integer)):
-            params["random_state"] = None  # a generator's place in its stream is of use to fit only
-        for key, value in params.items():
-            params[key] = np.asarray(value, dtype=np.float64).tolist() if np.ndim(value) else value
+        name = next(name for name in LINKS if LINKS.get(name) is type(self))
+        params = {key: np.asarray(value).tolist() for key, value in self.get_params().items()}
+        params.pop("device", None)
+        if not isinstance(params.get("random_state", 0), int):
+            params["random_state"] = None  # a generator's state is of use to fit only
         state = self._state()
-        values, kind = self.classes_.tolist(), self.classes_.dtype
-        if not all(isinstance(value, (bool, int, float, str)) for value in values):
-            raise InputError(f"labels of {kind} cannot be saved: use numbers, truth values or text")
-        state["classes_"] = [values, "str" if kind.kind == "U" else kind.name]
+        state["classes_"] = [self.classes_.tolist(), self.classes_.dtype.str]
         scalars, arrays = model_file.packed(state)
         manifest = {"link_predictor": name, "params": params, "state": scalars}
         model_file.write(path, manifest, arrays)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read a predictor from a file of `save`."""
-        model: Self = _read(path, cls)
-        return model
 
     def check_parameters(self) -> None:
         """Raise an InputError for parameters out of range."""
@@ -170,10 +153,6 @@ class LinkPredictor(BaseEstimator):
     def _score(self, A: sp.csr_matrix, B: sp.csr_matrix, left: Index, right: Index) -> Array:
         raise NotImplementedError
 
-    def _parts(self, a: sp.csr_matrix, b: sp.csr_matrix) -> Parts | None:
-        """Return the parts of the score of two rows; None where it is no such sum."""
-        return None
-
     def _state(self) -> dict[str, Any]:
         """Return the fitted attributes for a file: numbers, arrays, lists of arrays, CSR matrices."""
         return {
@@ -184,21 +163,8 @@ class LinkPredictor(BaseEstimator):
         self.__dict__.update(state)
 
     def _check_fitted(self) -> None:
-        if not self.__sklearn_is_fitted__():
+        if not hasattr(self, "n_features_"):
             raise NotFittedError(f"{type(self).__name__} is not fitted yet: call fit first")
-
-    def _known(
-        self, A: Any, B: Any, pairs: ArrayLike
-    ) -> tuple[sp.csr_matrix, sp.csr_matrix, Index, Index]:
-        """Return checked input that has the features of the fit."""
-        self._check_fitted()
-        A, B, left, right = _checked(A, B, pairs)
-        if (A.shape[1], B.shape[1]) != self.n_features_:
-            raise InputError(
-                f"A and B have {A.shape[1]} and {B.shape[1]} features; fit had {self.n_features_[0]} "
-                f"and {self.n_features_[1]}"
-            )
-        return A, B, left, right
 
 
 LINKS: Registry[type[LinkPredictor]] = Registry("link predictor", "recsys.links")
@@ -223,6 +189,7 @@ def make_link_predictor(name: str, /, **params: Any) -> LinkPredictor:
     return model
 
 
+@model_file.refuses
 def load_link_predictor(path: str | Path) -> LinkPredictor:
     """Read a link predictor of any kind that `save` wrote.
 
@@ -239,12 +206,6 @@ def load_link_predictor(path: str | Path) -> LinkPredictor:
     >>> (again.predict(A, None, pairs) == model.predict(A, None, pairs)).all()
     np.True_
     """
-    model: LinkPredictor = _read(path, LinkPredictor)
-    return model
-
-
-@model_file.refuses
-def _read(path: str | Path, kind: type[LinkPredictor]) -> Any:
     manifest, arrays = model_file.read(path)
     name = manifest.get("link_predictor")
     if not isinstance(name, str):
@@ -257,40 +218,31 @@ def _read(path: str | Path, kind: type[LinkPredictor]) -> Any:
     left, right = state.pop("n_features_")
     model.n_features_ = (int(left), int(right))
     model._set_state(state)
-    if not isinstance(model, kind):
-        raise ModelFileError(f"{path} holds a {type(model).__name__}, not a {kind.__name__}")
     return model
 
 
 def _checked(A: Any, B: Any, pairs: ArrayLike) -> tuple[sp.csr_matrix, sp.csr_matrix, Index, Index]:
     """Return clean float64 CSR features and the pairs' two index vectors."""
-    A = _features("A", A)
-    B = A if B is None else _features("B", B)
+    A = as_features("A", A)
+    B = A if B is None else as_features("B", B)
     ends = as_array("pairs", pairs)
     if ends.ndim != 2 or ends.shape[1] != 2 or len(ends) == 0:
         raise InputError(f"pairs must be (pairs, 2) indices, not of shape {ends.shape}")
-    if not np.issubdtype(ends.dtype, np.integer):
-        raise InputError(f"pairs must be integers, not {ends.dtype}")
-    for column, (name, X) in enumerate((("A", A), ("B", B))):
-        low, high = int(ends[:, column].min()), int(ends[:, column].max())
-        if low < 0 or high >= X.shape[0]:
-            bad = low if low < 0 else high
-            raise InputError(f"a pair points to row {bad} of {name}, which has {X.shape[0]} rows")
-    return A, B, ends[:, 0].astype(np.int64), ends[:, 1].astype(np.int64)
+    left = check_ids("row of A in pairs", ends[:, 0], A.shape[0])
+    return A, B, left, check_ids("row of B in pairs", ends[:, 1], B.shape[0])
 
 
-def _features(name: str, X: Any) -> sp.csr_matrix:
-    try:
-        found: Any = X if sp.issparse(X) else as_array(name, X)
-        if found.dtype.kind not in "biuf":
-            raise TypeError(found.dtype)
-        rows = sp.csr_matrix(found, dtype=np.float64, copy=True)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must be a matrix of numbers, not {type(X).__name__}") from error
+def as_features(name: str, X: Any) -> sp.csr_matrix:
+    """Return finite features as a canonical float64 CSR matrix of its own."""
+    if not sp.issparse(X):
+        X = real_array(name, X, 2)
+    elif X.dtype.kind not in "biuf":
+        raise InputError(f"{name} must be a matrix of real numbers, not of {X.dtype}")
+    rows = sp.csr_matrix(X, dtype=np.float64, copy=True)
     if min(rows.shape) == 0:
         raise InputError(f"{name} is empty: {rows.shape[0]} objects of {rows.shape[1]} features")
-    if not np.abs(rows.data).max(initial=0.0) <= np.finfo(np.float32).max:
-        raise InputError(f"{name} contains NaN, infinity or a number too large for float32")
+    if not np.isfinite(rows.data).all():
+        raise InputError(f"{name} contains NaN or infinity; finite numbers are needed")
     rows.sum_duplicates()
     rows.eliminate_zeros()
     return rows

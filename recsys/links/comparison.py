@@ -1,4 +1,4 @@
-"""Link predictors compared on pairs that were held out, and fitted on all links to predict others."""
+"""Link predictors compared on held-out pairs, and fitted on all links to predict others."""
 
 from __future__ import annotations
 
@@ -7,29 +7,27 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import rankdata
 from sklearn.metrics import accuracy_score, precision_score, recall_score, roc_auc_score
 
 from recsys.datasets.graphs import Graph
 from recsys.errors import InputError
 from recsys.links.base import LinkPredictor, make_link_predictor
-from recsys.links.sampling import LinkSplit, sample_negatives, split_objects, split_pairs
+from recsys.links.sampling import sample_negatives, split_objects, split_pairs
 from recsys.utils.features import real_array
 from recsys.utils.progress import within
 from recsys.utils.spec import parse_spec
-from recsys.utils.validation import check_choice, check_flag, check_integer, check_real, texts_of
+from recsys.utils.validation import check_flag, check_integer, texts_of
 
 __all__ = [
-    "LinkComparison",
     "LinkMetrics",
     "LinkResult",
-    "StrongestLinks",
     "compare_links",
     "fit_on_all_links",
     "link_metrics",
-    "split_graph",
     "strongest_links",
 ]
+
+RESAMPLES = 200  # of the test pairs
 
 
 class LinkMetrics(NamedTuple):
@@ -42,43 +40,11 @@ class LinkMetrics(NamedTuple):
 
 
 class LinkResult(NamedTuple):
-    """A predictor's metric values on the held-out pairs, and the AUC's standard error (DeLong)."""
+    """A predictor's metric values on the held-out pairs, and the bootstrap error of its AUC."""
 
     model: str
     metrics: LinkMetrics
     auc_error: float
-
-
-class LinkComparison(NamedTuple):
-    """Predictors on the same pairs, in the order of the models."""
-
-    split: LinkSplit
-    results: tuple[LinkResult, ...]
-
-    @property
-    def best(self) -> LinkResult:
-        """The first result with the best AUC."""
-        return max(self.results, key=lambda result: result.metrics.auc)
-
-
-class StrongestLinks(NamedTuple):
-    """The objects with the highest scores among those without a link to one object.
-
-    Attributes
-    ----------
-    objects : (n,) int64
-        Objects of the other end, best first.
-    scores : (n,) float64
-    candidates : int
-        Number of candidates.
-    known : (links,) int64
-        Objects with a link to it.
-    """
-
-    objects: NDArray[np.int64]
-    scores: NDArray[np.float64]
-    candidates: int
-    known: NDArray[np.int64]
 
 
 def link_metrics(labels: ArrayLike, scores: ArrayLike) -> LinkMetrics:
@@ -89,14 +55,14 @@ def link_metrics(labels: ArrayLike, scores: ArrayLike) -> LinkMetrics:
     >>> link_metrics([1, 1, 0, 0], [2.0, -1.0, 0.5, -3.0])
     LinkMetrics(auc=0.75, accuracy=0.5, precision=0.5, recall=0.5)
     """
-    truth, found = real_array("labels", labels, 1) > 0, real_array("scores", scores, 1, finite=True)
-    if len(truth) != len(found):
-        raise InputError(f"{len(truth)} labels and {len(found)} scores; pass one of each per pair")
+    truth, values = real_array("labels", labels, 1) > 0, real_array("scores", scores, 1, finite=True)
+    if len(truth) != len(values):
+        raise InputError(f"{len(truth)} labels and {len(values)} scores; pass one of each per pair")
     if truth.all() or not truth.any():
         raise InputError("labels must include links and pairs without a link")
-    predicted = found > 0
+    predicted = values > 0
     return LinkMetrics(
-        float(roc_auc_score(truth, found)),
+        float(roc_auc_score(truth, values)),
         float(accuracy_score(truth, predicted)),
         float(precision_score(truth, predicted, zero_division=np.nan)),
         float(recall_score(truth, predicted)),
@@ -104,55 +70,22 @@ def link_metrics(labels: ArrayLike, scores: ArrayLike) -> LinkMetrics:
 
 
 def auc_error(labels: NDArray[np.int8], scores: NDArray[np.float64]) -> float:
-    """Return the standard error of the AUC, by ranks (DeLong et al. 1988)."""
-    truth = labels == 1
-    up, down = int(truth.sum()), int((~truth).sum())
-    ranks = rankdata(scores)
-    # of each link the share of the others that it is above, and of each other that of links above it
-    over = (ranks[truth] - rankdata(scores[truth])) / down
-    under = 1.0 - (ranks[~truth] - rankdata(scores[~truth])) / up
-    return float(np.sqrt(over.var(ddof=1) / up + under.var(ddof=1) / down))
-
-
-def split_graph(
-    graph: Graph, *, cold: bool = False, test_size: float = 0.3, ratio: float = 1.0, seed: int = 0
-) -> LinkSplit:
-    """Return training and test pairs, split over links or over objects.
-
-    Parameters
-    ----------
-    graph : Graph
-    cold : bool
-        Split over objects.
-    test_size : float in (0, 1)
-    ratio : float
-        Negative pairs per link in training, and in the test if `cold`.
-    seed : int
-    """
-    if check_flag("cold", cold) and graph.by_id:
-        raise InputError("unseen objects have no features: add features, or hold out pairs")
-    cut = split_objects if cold else split_pairs
-    split = cut(graph.links, *graph.sizes, test_size=test_size, ratio=ratio, seed=seed)
-    for name, labels in (("train", split.train_labels), ("test", split.test_labels)):
-        up = int(labels.sum())
-        if min(up, len(labels) - up) < 2:
-            raise InputError(
-                f"too few pairs to {name} on: {up} links and {len(labels) - up} others; "
-                "at least 2 of each are needed. Add links, or change the held-out share"
-            )
-    return split
+    """Return the standard error of the AUC, by a bootstrap of the links and of the other pairs."""
+    rng = np.random.default_rng(0)
+    links, others = np.flatnonzero(labels), np.flatnonzero(labels == 0)
+    drawn = [
+        np.concatenate([rng.choice(rows, len(rows)) for rows in (links, others)])
+        for _ in range(RESAMPLES)
+    ]
+    return float(np.std([roc_auc_score(labels[rows], scores[rows]) for rows in drawn]))
 
 
 def compare_links(
-    graph: Graph,
-    models: str | Sequence[str],
-    *,
-    cold: bool = False,
-    test_size: float = 0.3,
-    ratio: float = 1.0,
-    seed: int = 0,
-) -> LinkComparison:
+    graph: Graph, models: str | Sequence[str], *, cold: bool = False, seed: int = 0
+) -> list[LinkResult]:
     """Fit predictors on the same training pairs and measure them on the same held-out pairs.
+
+    30% of the links, or of the objects, are held out; each part has one pair without a link per link.
 
     Parameters
     ----------
@@ -160,24 +93,28 @@ def compare_links(
         Graph with its features; `Graph.weighted` scales them.
     models : str or list of str
         Predictors as `name:key=value,…`; duplicates count once.
-    cold, test_size, ratio, seed
-        As in `split_graph`.
+    cold : bool
+        Whether to hold out objects: of those tested only the features are known.
+    seed : int
 
     Examples
     --------
-    >>> from recsys.data import Interactions
     >>> from recsys.datasets import graph_of, load_dataset
     >>> graph = graph_of(load_dataset("sample")).weighted()
-    >>> comparison = compare_links(graph, ["bilinear:max_iter=5"])
-    >>> comparison.best.model, comparison.best.metrics.auc > 0.6
+    >>> (result,) = compare_links(graph, "bilinear:max_iter=5")
+    >>> result.model, result.metrics.auc > 0.6
     ('bilinear:max_iter=5', True)
     """
     check_integer("seed", seed, 0, 2**31 - 1)
     names = list(dict.fromkeys(texts_of("models", models)))
     unfitted = [_unfitted(name) for name in names]
-    if not names:
-        raise InputError("pass at least one link predictor")
-    split = split_graph(graph, cold=cold, test_size=test_size, ratio=ratio, seed=seed)
+    if check_flag("cold", cold) and graph.by_id:
+        raise InputError("unseen objects have no features: add features, or hold out pairs")
+    split = (split_objects if cold else split_pairs)(graph.links, *graph.sizes, test_size=0.3, seed=seed)
+    if min(np.bincount(y, minlength=2).min() for y in (split.train_labels, split.test_labels)) < 2:
+        raise InputError(
+            "too few links: training and test need two links and two pairs without a link each"
+        )
     results = []
     for k, (name, model) in enumerate(zip(names, unfitted, strict=True)):
         with within(name, k, len(names)):
@@ -185,64 +122,52 @@ def compare_links(
             scores = model.decision_function(graph.A, graph.B, split.test)
         metrics = link_metrics(split.test_labels, scores)
         results.append(LinkResult(name, metrics, auc_error(split.test_labels, scores)))
-    return LinkComparison(split, tuple(results))
+    return results
 
 
-def fit_on_all_links(graph: Graph, model: str, *, ratio: float = 1.0, seed: int = 0) -> LinkPredictor:
-    """Return a predictor fitted on all links, with `ratio` negative pairs per link.
-
-    Parameters
-    ----------
-    graph : Graph
-    model : str
-        As `name:key=value,…`.
-    ratio : float
-    seed : int
-    """
-    check_real("ratio", ratio, 0.0, open_low=True)
+def fit_on_all_links(graph: Graph, model: str, *, seed: int = 0) -> LinkPredictor:
+    """Return a predictor, `name:key=value,…`, fitted on all links and as many pairs without a link."""
     unfitted = _unfitted(model)
-    down = sample_negatives(graph.links, *graph.sizes, round(ratio * len(graph.links)), seed + 1)
+    down = sample_negatives(graph.links, *graph.sizes, len(graph.links), seed + 1)
     labels = np.repeat([1, 0], [len(graph.links), len(down)])
     return unfitted.fit(graph.A, graph.B, np.concatenate([graph.links, down]), labels)
 
 
 def strongest_links(
-    model: LinkPredictor, graph: Graph, index: int, side: str = "left", N: int = 10
-) -> StrongestLinks:
-    """Return the objects with the highest scores among those without a link to one object.
+    model: LinkPredictor, graph: Graph, index: int, N: int = 10
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the N right objects with the highest scores for a left object, without those linked to it.
 
     Parameters
     ----------
     model : fitted LinkPredictor
     graph : Graph
+        For objects of one kind, either end of a link counts.
     index : int
-        Of the object.
-    side : "left" or "right"
-        Kind of the object; ignored for graphs of one kind.
+        Of the left object.
     N : int ≥ 1
+
+    Returns
+    -------
+    objects : (n,) int64
+        Best first.
+    scores : (n,) float64
     """
-    check_choice("side", side, ("left", "right"))
     check_integer("N", N, 1)
-    one_kind = graph.B is None
     n_left, n_right = graph.sizes
-    sizes = (n_left, n_left if n_right is None else n_right)
-    own = 0 if side == "left" else 1
-    check_integer("index", index, 0, sizes[own] - 1)
-    known = graph.links[graph.links[:, own] == index, 1 - own]
-    if one_kind:
-        known = np.concatenate([known, graph.links[graph.links[:, 1 - own] == index, own]])
-    known = np.unique(known)
-    others = np.setdiff1d(np.arange(sizes[1 - own]), [*known, index] if one_kind else known)
+    check_integer("index", index, 0, n_left - 1)
+    known = graph.links[graph.links[:, 0] == index, 1]
+    if n_right is None:
+        known = np.concatenate([known, graph.links[graph.links[:, 1] == index, 0], [index]])
+    others = np.setdiff1d(np.arange(n_right or n_left), known)
     if len(others) == 0:
-        return StrongestLinks(others, np.empty(0), 0, known)
+        return others, np.empty(0)
     pairs = np.column_stack([np.full(len(others), index), others])
-    if one_kind:
-        pairs = np.sort(pairs, axis=1)  # as pairs of objects of one kind are learned from
-    elif own == 1:
-        pairs = pairs[:, ::-1]
+    if n_right is None:
+        pairs.sort(axis=1)  # training pairs of one kind are i < j
     scores = model.decision_function(graph.A, graph.B, pairs)
     best = np.argsort(-scores, kind="stable")[:N]
-    return StrongestLinks(others[best], scores[best], len(others), known)
+    return others[best], scores[best]
 
 
 def _unfitted(text: str) -> LinkPredictor:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from recsys.errors import FitError, InputError
 from recsys.fm.order_weights import check_theta
-from recsys.fm.penalties import L2, PENALTIES
+from recsys.fm.penalties import PENALTIES, Penalty
 from recsys.fm.solvers.descent import Shrinkage
 from recsys.fm.solvers.pairs import block_of, pair_epoch
 from recsys.fm.solvers.weights import descend_on_simplex
@@ -28,7 +26,6 @@ from recsys.utils.validation import check_choice, check_integer, check_real
 
 __all__ = ["FactorizedBilinear", "LowRankBilinear", "PairFactorizationMachine", "PairNet"]
 
-BLOCK = 50_000  # pairs whose shared features are formed at once
 LOWER = ("explicit", "augment", "simplex", "inhomogeneous")
 PAIR_PENALTIES = ("l2", "l1", "ti")  # whose proximal operator takes one entry at a time
 REFRESH = 10  # epochs after which predictions are computed afresh
@@ -52,17 +49,19 @@ class _Factorized(LinkPredictor):
     tol : float ≥ 0
         Stop when an epoch lowers the objective by less than this share of it.
     init_scale : float > 0
-    num_threads : int ≥ 0
-        0 for all; the result does not depend on it.
     random_state : int, RandomState or None
+    symmetric : bool, optional
+        Predict the mean of both directions; by default where both ends are of one kind.
 
     Attributes
     ----------
     terms_ : list of PairTerm
         `left` and `right` of shape (features, k), `weights` (λ) of shape (k,).
+    theta_ : (degree,) float64 or None
+        The weights of the orders that share a table.
     intercept_ : float
     history_ : list of dict
-        "objective" and "seconds" at the start and after each epoch.
+        "objective" at the start and after each epoch.
     """
 
     n_components: int = 30
@@ -72,164 +71,141 @@ class _Factorized(LinkPredictor):
     max_iter: int = 100
     tol: float = 1e-5
     init_scale: float = 0.1
-    num_threads: int = 0
     random_state: Any = 0
-
-    def _coefficients(self) -> list[list[float]]:
-        """Return, for each term, the weight of A^t(a)·A^(m−t)(b), t = 0…m."""
-        raise NotImplementedError
-
-    def _theta(self) -> NDArray[np.float64] | None:
-        """Return the weights of the orders that the last term starts with, if it has several."""
-        return None
-
-    def _learns_theta(self) -> bool:
-        return False
-
-    def _symmetric(self, one_kind: bool) -> bool:
-        return one_kind
+    symmetric: bool | None = None
 
     def check_parameters(self) -> None:
         """Refuse parameters that are out of range."""
         check_choice("loss", self.loss, loss_names(classes=True, pairwise=False))
         for name in ("n_components", "max_iter"):
             check_integer(name, getattr(self, name), 1)
-        check_integer("num_threads", self.num_threads, 0)
         check_real("tol", self.tol, 0.0)
         if self.beta is not None:
             check_real("beta", self.beta, 0.0)
         check_real("init_scale", self.init_scale, 0.0, open_low=True)
 
-    def _fit(self, task: Task) -> None:
-        rng = check_random_state(self.random_state)
-        self.beta_ = 0.5 / len(task.y) if self.beta is None else float(self.beta)
-        self.symmetric_ = self._symmetric(task.A is task.B)
-        A, B = self._ends(task.A, task.B)
-        order = np.argsort(task.left, kind="stable")
-        left, right, y = task.left[order], task.right[order], task.y[order]
-        pairs = make_pairs(A, B, left, right, self.symmetric_)
-        columns = self._shared(A, B, left, right)
-        self.shared_ = np.zeros(0 if columns is None else columns.shape[1])
-        self.terms_ = []
-        for c in self._coefficients():
-            k = self.n_components if len(c) > 2 else 1
-            scale = self.init_scale if len(c) > 2 else 0.0
-            U, V = (scale * rng.standard_normal((X.shape[1], k)) for X in (A, B))
-            self.terms_.append(PairTerm(np.array(c), U, V, np.ones(k)))
-        self.terms_[-1] = self.terms_[-1]._replace(theta=self._theta())
-        loss = LOSSES.get(self.loss)
-        shrinkages = [self._shrinkage(term) for term in self.terms_]
-        self.intercept_ = 0.0
-        self.history_: list[dict[str, float]] = []
-        started = time.perf_counter()
-        pred = self._predict(A, B, left, right)
-        last = self._objective(Target(y, pred, loss.code, loss.curvature, np.ones(len(y))))
-        self.history_.append({"objective": last, "seconds": 0.0})
-        for step in range(1, self.max_iter + 1):
-            target = Target(y, pred, loss.code, loss.curvature, np.ones(len(y)))
-            if self.fit_intercept:
-                self.intercept_ += bias_step(target)
-            if columns is not None:
-                visited = np.arange(len(self.shared_))
-                linear_epoch(visited, Compressed.of(columns), target, self.shared_, self.beta_)
-            report(f"epoch {step}", step - 1, self.max_iter)
-            weighted = [self._has_weights(term) for term in self.terms_]
-            threads, block = self.num_threads or None, block_of(step)
-            pair_epoch(pairs, self.terms_, target, shrinkages, weighted, threads, block=block)
-            last_term = self.terms_[-1]
-            if self._learns_theta() and last_term.theta is not None:
-                orders = order_products(last_term, pairs, self.num_threads or None)
-                descend_on_simplex(orders, last_term.theta, target)
-            if step % REFRESH == 0:
-                pred = self._predict(A, B, left, right)
-            objective = self._objective(target._replace(pred=pred))
-            if not np.isfinite(objective):
-                given = ", lower theta" if self._theta() is not None and not self._learns_theta() else ""
-                raise FitError(
-                    f"the objective is {objective} after {step} epochs: scale the features{given}, "
-                    f"or raise beta (now {self.beta_:g})"
-                )
-            self.history_.append({"objective": objective, "seconds": time.perf_counter() - started})
-            if last - objective <= self.tol * max(abs(last), 1e-12):
-                break
-            last = objective
+    def _coefficients(self) -> list[list[float]]:
+        """Return, for each term, the weight of A^t(a)·A^(m−t)(b), t = 0…m."""
+        raise NotImplementedError
 
-    def _shrinkage(self, term: PairTerm) -> Shrinkage:
-        """Return the regularization strengths of a term's parameters."""
-        return Shrinkage(self.beta_, L2, 0.0)
+    def _theta(self) -> tuple[Any, bool]:
+        """Return the first weights of the orders of the last term, and whether they are learned."""
+        return None, False
 
-    def _penalty(self) -> float:
-        """Return the terms of the objective besides the loss and the squared norms."""
-        return 0.0
-
-    def _has_weights(self, term: PairTerm) -> bool:
-        return False
+    def _penalty(self, term: PairTerm) -> tuple[Penalty, float]:
+        """Return a term's penalty besides the squared norms, and its strength."""
+        return PENALTIES["l2"], 0.0
 
     def _ends(self, A: sp.csr_matrix, B: sp.csr_matrix) -> tuple[sp.csr_matrix, sp.csr_matrix]:
         """Return the features of both ends as the terms take them."""
         return A, B
 
-    def _shared(
-        self, A: sp.csr_matrix, B: sp.csr_matrix, left: Index, right: Index
-    ) -> sp.csc_matrix | None:
-        """Return the features that both ends share, (pairs, features), if the model weighs them."""
-        return None
+    def _shared(self, A: sp.csr_matrix, B: sp.csr_matrix, left: Index, right: Index) -> sp.csc_matrix:
+        """Return the products of the pairs' own features that are weighted, (pairs, products)."""
+        return sp.csc_matrix((len(left), 0))
+
+    def _fit(self, task: Task) -> None:
+        rng = check_random_state(self.random_state)
+        self.beta_ = 0.5 / len(task.y) if self.beta is None else float(self.beta)
+        self.symmetric_ = check_symmetric(self.symmetric, task.A is task.B)
+        A, B = self._ends(task.A, task.B)
+        order = np.argsort(task.left, kind="stable")
+        left, right, y = task.left[order], task.right[order], task.y[order]
+        pairs = make_pairs(A, B, left, right, self.symmetric_)
+        shared = self._shared(A, B, left, right)
+        self.shared_ = np.zeros(shared.shape[1])
+        self.terms_ = []
+        for c in self._coefficients():
+            k, scale = (self.n_components, self.init_scale) if len(c) > 2 else (1, 0.0)
+            U, V = (scale * rng.standard_normal((X.shape[1], k)) for X in (A, B))
+            self.terms_.append(PairTerm(np.array(c), U, V, np.ones(k)))
+        self.theta_, learns_theta = self._theta()
+        self.terms_[-1] = self.terms_[-1]._replace(theta=self.theta_)
+        loss = LOSSES.get(self.loss)
+        penalties = [self._penalty(term) for term in self.terms_]
+        shrinkages = [Shrinkage(self.beta_, penalty.code, gamma) for penalty, gamma in penalties]
+        # λ is learned for even orders above 2 of products across the ends
+        weighted = [t.degree > 2 and t.degree % 2 == 0 and t.coefficients[0] == 0 for t in self.terms_]
+        self.intercept_ = 0.0
+        self.history_: list[dict[str, float]] = []
+        pred = self._predict(A, B, left, right)
+        last = self._objective(Target(y, pred, loss.code, loss.curvature, np.ones(len(y))))
+        self.history_.append({"objective": last})
+        for step in range(1, self.max_iter + 1):
+            report(f"epoch {step}", step - 1, self.max_iter)
+            target = Target(y, pred, loss.code, loss.curvature, np.ones(len(y)))
+            if self.fit_intercept:
+                self.intercept_ += bias_step(target)
+            if len(self.shared_):
+                every = np.arange(len(self.shared_))
+                linear_epoch(every, Compressed.of(shared), target, self.shared_, self.beta_)
+            pair_epoch(pairs, self.terms_, target, shrinkages, weighted, None, block=block_of(step))
+            if learns_theta:
+                orders = order_products(self.terms_[-1], pairs, None)
+                descend_on_simplex(orders, self.theta_, target)
+            if step % REFRESH == 0:
+                pred = self._predict(A, B, left, right)
+            objective = self._objective(target._replace(pred=pred))
+            if not np.isfinite(objective):
+                raise FitError(
+                    f"the objective is {objective} after {step} epochs: scale the features, or raise "
+                    f"beta (now {self.beta_:g})"
+                )
+            self.history_.append({"objective": objective})
+            if last - objective <= self.tol * max(abs(last), 1e-12):
+                break
+            last = objective
 
     def _objective(self, target: Target) -> float:
-        value = mean_loss(target)
-        value += self._penalty()
-        value += 0.5 * self.beta_ * float(self.shared_ @ self.shared_)
+        value = mean_loss(target) + 0.5 * self.beta_ * float(self.shared_ @ self.shared_)
         for term in self.terms_:
-            sizes = (term.left**2).sum(axis=0) + (term.right**2).sum(axis=0)
-            weights = np.abs(term.weights) if self._has_weights(term) else 1.0
-            value += 0.5 * self.beta_ * float((weights * sizes).sum())
+            P = np.concatenate([term.left, term.right])
+            value += 0.5 * self.beta_ * float((P**2).sum(axis=0) @ np.abs(term.weights))
+            penalty, gamma = self._penalty(term)
+            value += gamma * penalty.value(Form(ANOVA, term.degree, 1), P)
         return value
 
     def _score(self, A: sp.csr_matrix, B: sp.csr_matrix, left: Index, right: Index) -> Array:
         return self._predict(*self._ends(A, B), left, right)
 
     def _predict(self, A: sp.csr_matrix, B: sp.csr_matrix, left: Index, right: Index) -> Array:
-        out = self.intercept_ + predict_pairs(
-            self.terms_, A, B, left, right, self.symmetric_, self.num_threads or None
-        )
-        for start in range(0, len(left) if len(self.shared_) else 0, BLOCK):
-            part = slice(start, start + BLOCK)
-            out[part] += self._shared(A, B, left[part], right[part]) @ self.shared_
-        return np.asarray(out)
+        terms = predict_pairs(self.terms_, A, B, left, right, self.symmetric_)
+        return np.asarray(self.intercept_ + terms + self._shared(A, B, left, right) @ self.shared_)
 
-    def _parts(self, a: sp.csr_matrix, b: sp.csr_matrix) -> Parts:
-        rows, columns = a.indices.astype(np.int64), b.indices.astype(np.int64)
-        pairs = np.zeros((len(rows), len(columns)))
-        alone = np.zeros(2)
+    def parts(self, a: sp.csr_matrix, b: sp.csr_matrix) -> Parts:
+        """Return the parts of the score of two rows."""
+        n, m = a.nnz, b.nnz
+        a, b = self._ends(a, b)
+        pairs, alone = np.zeros((a.nnz, b.nnz)), np.zeros(2)
         for term in self.terms_:
-            ways = [(term.left, term.right), (term.right, term.left)] if self.symmetric_ else None
-            for p, q in ways or [(term.left, term.right)]:
-                share = 0.5 if ways else 1.0
-                for order in term.by_order():
-                    # the other way round the coefficients are, too: A^t is then of the right table
-                    c = order if p is term.left else order[::-1]
-                    add_shares(
-                        c * share,
-                        term.weights,
-                        p[rows] * a.data[:, None],
-                        q[columns] * b.data[:, None],
-                        pairs,
-                        alone,
-                    )
-        return Parts(float(self.intercept_), float(alone[0]), float(alone[1]), rows, columns, pairs)
+            ways = [(term.left, term.right, 1)]
+            if self.symmetric_:
+                ways.append((term.right, term.left, -1))
+            for p, q, direction in ways:
+                z, w = p[a.indices] * a.data[:, None], q[b.indices] * b.data[:, None]
+                for c in term.by_order():
+                    add_shares(c[::direction] / len(ways), term.weights, z, w, pairs, alone)
+        # what follows the features are ones: a pair with a one is the other feature's alone
+        return Parts(
+            float(self.intercept_ + pairs[n:, m:].sum()),
+            float(alone[0] + pairs[:n, m:].sum()),
+            float(alone[1] + pairs[n:, :m].sum()),
+            pairs[:n, :m],
+        )
 
     def _state(self) -> dict[str, Any]:
         state = super()._state()
         terms = state.pop("terms_")
         for key, name in (("lefts_", "left"), ("rights_", "right"), ("weights_", "weights")):
             state[key] = [getattr(term, name) for term in terms]
-        return state | {"theta_": terms[-1].theta}
+        return state
 
     def _set_state(self, state: dict[str, Any]) -> None:
         tables = (state.pop(key) for key in ("lefts_", "rights_", "weights_"))
         terms = zip(self._coefficients(), *tables, strict=True)
         self.terms_ = [PairTerm(np.array(c), *arrays) for c, *arrays in terms]
-        self.terms_[-1] = self.terms_[-1]._replace(theta=state.pop("theta_", None))
+        self.theta_ = state.pop("theta_", None)
+        self.terms_[-1] = self.terms_[-1]._replace(theta=self.theta_)
         super()._set_state(state)
 
 
@@ -245,14 +221,11 @@ def add_shares(c: Array, weights: Array, z: Array, w: Array, pairs: Array, alone
     m = len(c) - 1
     left, right = _orders_without(z, m), _orders_without(w, m)
     for t in range(1, m):
-        if c[t] != 0.0:
-            per = weights * c[t] / (t * (m - t))
-            pairs += (z * left[t - 1] * per) @ (w * right[m - t - 1]).T
+        per = weights * c[t] / (t * (m - t))
+        pairs += (z * left[t - 1] * per) @ (w * right[m - t - 1]).T
     # A^m = Σ_j z_j·A^(m−1) without j, over m
-    for end, (own, without) in enumerate(((z, left), (w, right))):
-        weight = c[m] if end == 0 else c[0]
-        if m > 0 and weight != 0.0:
-            alone[end] += float(weight * (weights * (own * without[m - 1]).sum(axis=0)).sum() / m)
+    alone[0] += c[m] / m * float((z * left[m - 1]).sum(axis=0) @ weights)
+    alone[1] += c[0] / m * float((w * right[m - 1]).sum(axis=0) @ weights)
 
 
 def _orders_without(z: Array, m: int) -> list[Array]:
@@ -260,20 +233,17 @@ def _orders_without(z: Array, m: int) -> list[Array]:
 
     By products from both sides, not by taking one away: that loses digits.
     """
-    n, k = z.shape
-    before = np.zeros((n + 1, m, k))
-    before[0, 0] = 1.0
-    after = before.copy()
-    for j in range(n):
-        for there, at in ((before, j), (after, n - 1 - j)):
-            there[j + 1] = there[j]
-            there[j + 1, 1:] += z[at] * there[j, :-1]
-    after = after[:n][::-1]  # row j: of the features behind j
-    out = [np.zeros((n, k)) for _ in range(m)]
-    for t in range(m):
-        for r in range(t + 1):
-            out[t] += before[:n, r] * after[:, t - r]
-    return out
+
+    def of_those_before(z: Array) -> Array:
+        tables = np.zeros((len(z) + 1, m, z.shape[1]))
+        tables[0, 0] = 1.0
+        for j, row in enumerate(z):
+            tables[j + 1] = tables[j]
+            tables[j + 1, 1:] += row * tables[j, :-1]
+        return tables[:-1]
+
+    before, after = of_those_before(z), of_those_before(z[::-1])[::-1]
+    return [np.sum([before[:, r] * after[:, t - r] for r in range(t + 1)], axis=0) for t in range(m)]
 
 
 @LINKS.add("pairnet")
@@ -287,8 +257,6 @@ class PairNet(_Factorized):
     Parameters
     ----------
     degree : int ≥ 2
-    symmetric : bool, optional
-        Predict the mean of both directions; by default where both ends are of one kind.
     similarity : bool
         Whether to add ρ⟨a, b⟩ + Σ_j r_j a_j b_j for ends with the same features, which a low-rank UVᵀ
         cannot represent.
@@ -312,7 +280,6 @@ class PairNet(_Factorized):
     """
 
     degree: int = 2
-    symmetric: bool | None = None
     similarity: bool = False
 
     def check_parameters(self) -> None:
@@ -320,20 +287,12 @@ class PairNet(_Factorized):
         check_integer("degree", self.degree, 2, 10)
         super().check_parameters()
 
-    def _symmetric(self, one_kind: bool) -> bool:
-        return check_symmetric(self.symmetric, one_kind)
-
     def _coefficients(self) -> list[list[float]]:
         return [[0.0, *[1.0] * (t - 1), 0.0] for t in range(2, self.degree + 1)]
 
-    def _has_weights(self, term: PairTerm) -> bool:
-        return term.degree > 2 and term.degree % 2 == 0
-
-    def _shared(
-        self, A: sp.csr_matrix, B: sp.csr_matrix, left: Index, right: Index
-    ) -> sp.csc_matrix | None:
+    def _shared(self, A: sp.csr_matrix, B: sp.csr_matrix, left: Index, right: Index) -> sp.csc_matrix:
         if not self.similarity:
-            return None
+            return super()._shared(A, B, left, right)
         if A.shape[1] != B.shape[1]:
             raise InputError(
                 f"similarity=True needs the same features at both ends, not {A.shape[1]} and "
@@ -342,15 +301,13 @@ class PairNet(_Factorized):
         both = A[left].multiply(B[right])
         return sp.csc_matrix(sp.hstack([both, sp.csr_matrix(both.sum(axis=1))]))
 
-    def _parts(self, a: sp.csr_matrix, b: sp.csr_matrix) -> Parts:
-        found = super()._parts(a, b)
+    def parts(self, a: sp.csr_matrix, b: sp.csr_matrix) -> Parts:
+        """Return the parts of the score of two rows."""
+        parts = super().parts(a, b)
         if self.similarity:
-            _, here, there = np.intersect1d(
-                found.rows, found.columns, assume_unique=True, return_indices=True
-            )
-            weight = self.shared_[found.rows[here]] + self.shared_[-1]
-            found.pairs[here, there] += weight * a.data[here] * b.data[there]
-        return found
+            both, i, j = np.intersect1d(a.indices, b.indices, assume_unique=True, return_indices=True)
+            parts.pairs[i, j] += (self.shared_[both] + self.shared_[-1]) * a.data[i] * b.data[j]
+        return parts
 
 
 @LINKS.add("bilinear")
@@ -378,8 +335,6 @@ class FactorizedBilinear(_Factorized):
 class LowRankBilinear(FactorizedBilinear):
     """The factorized bilinear model as a classifier under the squared loss, of labels −1 and 1.
 
-    Never symmetric, even for objects of one kind.
-
     Other parameters: as in `_Factorized`.
 
     Notes
@@ -396,9 +351,7 @@ class LowRankBilinear(FactorizedBilinear):
     """
 
     loss: str = "squared"
-
-    def _symmetric(self, one_kind: bool) -> bool:
-        return False
+    symmetric: bool | None = False
 
 
 @LINKS.add("fm")
@@ -417,9 +370,6 @@ class PairFactorizationMachine(_Factorized):
         left end (at both ends if `symmetric`) add lower orders with shared factors. "simplex" and
         "inhomogeneous": all orders share factors, with weights θ that are learned on the simplex or
         fixed. None: no lower orders.
-    symmetric : bool, optional
-        Whether to predict the mean of both directions; by default for objects of one kind. The source
-        has False.
     theta : sequence of `degree` floats, optional
         θ_t of A^t, t = 1…degree, under "inhomogeneous"; 1 each by default.
     penalty : "l2", "l1" or "ti"
@@ -430,14 +380,10 @@ class PairFactorizationMachine(_Factorized):
 
     Other parameters: as in `_Factorized`.
 
-    Attributes
-    ----------
-    theta_ : (degree,) float64 or None
-        The weights of the orders that share a table.
-
     Notes
     -----
-    Source: Blondel et al. 2016, (4), (17)–(20) and 6.1; the penalties, Atarashi et al. 2021, 3.3.
+    Source: Blondel et al. 2016, (4), (17)–(20) and 6.1, where `symmetric` is False; the
+    penalties, Atarashi et al. 2021, 3.3.
 
     Examples
     --------
@@ -451,7 +397,6 @@ class PairFactorizationMachine(_Factorized):
     degree: int = 2
     fit_linear: bool = True
     fit_lower: str | None = "explicit"
-    symmetric: bool | None = None
     theta: Any = None
     penalty: str = "l2"
     gamma: float = 1e-4
@@ -469,42 +414,17 @@ class PairFactorizationMachine(_Factorized):
             raise InputError(f"penalty={self.penalty!r} needs fit_lower='explicit' or None")
         super().check_parameters()
 
-    @property
-    def theta_(self) -> NDArray[np.float64] | None:
-        """The weights of the orders that share a table, (degree,)."""
-        if not hasattr(self, "terms_"):
-            raise AttributeError("theta_ is available only after fit")
-        return self.terms_[-1].theta
-
-    def _shrinkage(self, term: PairTerm) -> Shrinkage:
-        if term.degree == 1:
-            return super()._shrinkage(term)
-        return Shrinkage(self.beta_, PENALTIES[self.penalty].code, float(self.gamma))
-
-    def _penalty(self) -> float:
-        penalty = PENALTIES[self.penalty]
-        if penalty.code == L2:
-            return 0.0
-        return float(self.gamma) * sum(
-            penalty.value(Form(ANOVA, term.degree, 1), np.concatenate([term.left, term.right]))
-            for term in self.terms_
-            if term.degree > 1
-        )
-
-    def _theta(self) -> NDArray[np.float64] | None:
+    def _theta(self) -> tuple[Any, bool]:
         if self.fit_lower == "simplex":
-            return np.full(self.degree, 1.0 / self.degree)
-        if self.fit_lower != "inhomogeneous":
-            return None
-        if self.theta is None:
-            return np.ones(self.degree)
-        return check_theta(self.theta, self.degree, self.fit_lower)
+            return np.full(self.degree, 1.0 / self.degree), True
+        if self.fit_lower == "inhomogeneous":
+            return np.array([1.0] * self.degree if self.theta is None else self.theta, float), False
+        return None, False
 
-    def _learns_theta(self) -> bool:
-        return self.fit_lower == "simplex"
-
-    def _symmetric(self, one_kind: bool) -> bool:
-        return check_symmetric(self.symmetric, one_kind)
+    def _penalty(self, term: PairTerm) -> tuple[Penalty, float]:
+        if term.degree == 1:
+            return super()._penalty(term)
+        return PENALTIES[self.penalty], float(self.gamma)
 
     def _coefficients(self) -> list[list[float]]:
         if self.fit_lower == "augment":
@@ -522,21 +442,3 @@ class PairFactorizationMachine(_Factorized):
 
     def _with_ones(self, X: sp.csr_matrix) -> sp.csr_matrix:
         return sp.csr_matrix(sp.hstack([X, np.ones((X.shape[0], self.degree - 1))]))
-
-    def _parts(self, a: sp.csr_matrix, b: sp.csr_matrix) -> Parts:
-        if self.fit_lower != "augment":
-            return super()._parts(a, b)
-        found = super()._parts(*self._ends(a, b))
-        # a pair with a column of ones is the other feature's alone, a pair of two such is a constant
-        ones = found.rows >= a.shape[1], found.columns >= b.shape[1]
-        base = found.base + float(found.pairs[np.ix_(*ones)].sum())
-        left = found.left + float(found.pairs[np.ix_(~ones[0], ones[1])].sum())
-        right = found.right + float(found.pairs[np.ix_(ones[0], ~ones[1])].sum())
-        return Parts(
-            base,
-            left,
-            right,
-            found.rows[~ones[0]],
-            found.columns[~ones[1]],
-            found.pairs[np.ix_(~ones[0], ~ones[1])],
-        )

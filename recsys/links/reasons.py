@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from recsys.links.base import LinkPredictor
-from recsys.utils.memory import check_fits
+from recsys.links.base import LinkPredictor, as_features
 from recsys.utils.validation import check_integer
 
 __all__ = ["LinkReasons", "link_reasons"]
@@ -78,54 +77,38 @@ def link_reasons(
     """
     check_integer("N", N, 1)
     score = float(model.decision_function(A, B, [[left, right]])[0])
-    ends = [
-        sp.csr_matrix(X, dtype=np.float64)[[at]] for X, at in ((A, left), (A if B is None else B, right))
-    ]
-    check_fits(
-        4.0 * ends[0].nnz * ends[1].nnz,
-        f"the pairs of {ends[0].nnz} and {ends[1].nnz} features",
-        "describe the objects by fewer features",
-    )
-    parts = model.parts(A, B, left, right)
+    a = as_features("A", A)[[left]]
+    b = as_features("B", A if B is None else B)[[right]]
+    parts = model.parts(a, b)
     if parts is None:
-        return LinkReasons("changes", score, changes=tuple(_changes(model, ends, B is None, score)[:N]))
+        return LinkReasons("changes", score, changes=tuple(_changes(model, a, b)[:N]))
     flat = parts.pairs.ravel()
-    used = np.flatnonzero(flat)
-    if len(used) > N:  # two authors' words make millions of pairs: they are not sorted
-        sizes = np.abs(flat[used])
-        used = used[sizes >= np.partition(sizes, len(sizes) - N)[len(sizes) - N]]
-    best = used[np.argsort(-np.abs(flat[used]), kind="stable")][:N]
+    best = np.argsort(-np.abs(flat), kind="stable")[:N]
+    best = best[flat[best] != 0.0]
     rows, columns = np.unravel_index(best, parts.pairs.shape)
-    listed = zip(
-        parts.rows[rows].tolist(), parts.columns[columns].tolist(), flat[best].tolist(), strict=True
-    )
+    features = a.indices[rows].tolist(), b.indices[columns].tolist()
     return LinkReasons(
         "exact",
         score,
         parts.base,
         parts.left,
         parts.right,
-        tuple(listed),
+        tuple(zip(*features, flat[best].tolist(), strict=True)),
         float(flat.sum() - flat[best].sum()),
         int(np.count_nonzero(flat)) - len(best),
     )
 
 
-def _changes(
-    model: LinkPredictor, ends: list[sp.csr_matrix], one_kind: bool, score: float
-) -> list[tuple[int, int, float]]:
+def _changes(model: LinkPredictor, a: sp.csr_matrix, b: sp.csr_matrix) -> list[tuple[int, int, float]]:
     """Return by how much the score falls without each feature, the largest change first."""
     out = []
-    for side, row in enumerate(ends):
+    for side, row in enumerate((a, b)):
         n = row.nnz
-        if n == 0:
-            continue
-        copies = sp.csr_matrix(sp.vstack([row] * n + [ends[1 - side]] * one_kind))
-        copies.data[np.arange(n) * (n + 1)] = 0.0  # the k-th feature of the k-th copy
-        pairs = np.column_stack([np.arange(n), np.full(n, n if one_kind else 0)])
-        pairs = pairs if side == 0 else pairs[:, ::-1]
-        other = None if one_kind else ends[1 - side]
-        A, B = (copies, other) if side == 0 or one_kind else (other, copies)
-        scores = model.decision_function(A, B, pairs)
-        out += [(side, int(f), float(score - s)) for f, s in zip(row.indices, scores, strict=True)]
+        copies = row[np.zeros(n + 1, dtype=int)]
+        copies.data[np.arange(n) * (n + 1) + n] = 0.0  # the k-th feature of copy k + 1
+        pairs = np.zeros((n + 1, 2), dtype=int)
+        pairs[:, side] = np.arange(n + 1)
+        scores = model.decision_function(*((a, copies) if side else (copies, b)), pairs)
+        falls = (scores[0] - scores[1:]).tolist()
+        out += [(side, f, fall) for f, fall in zip(row.indices.tolist(), falls, strict=True)]
     return sorted(out, key=lambda change: -abs(change[2]))

@@ -154,12 +154,12 @@ class PairSVM(LinkPredictor):
         W = sp.csr_matrix((v, (self.left_, self.right_)), shape=(self.A_.shape[0], self.B_.shape[0]))
         return 0.5 * (W + W.T) if self.symmetric_ else W
 
-    def _parts(self, a: sp.csr_matrix, b: sp.csr_matrix) -> Parts:
+    def parts(self, a: sp.csr_matrix, b: sp.csr_matrix) -> Parts:
+        """Return the parts of the score of two rows."""
         # the score is aᵀ(AᵀWB)b: of that matrix only what both rows hold is formed
-        rows, columns = a.indices.astype(np.int64), b.indices.astype(np.int64)
-        M = self.A_[:, rows].T @ (self._weights(self.dual_coef_) @ self.B_[:, columns])
+        M = self.A_[:, a.indices].T @ (self._weights(self.dual_coef_) @ self.B_[:, b.indices])
         pairs = np.asarray(M.todense()) * np.outer(a.data, b.data)
-        return Parts(float(self.intercept_), 0.0, 0.0, rows, columns, pairs)
+        return Parts(float(self.intercept_), 0.0, 0.0, pairs)
 
 
 def _check_grams(rows_a: int, columns_a: int, rows_b: int, columns_b: int) -> None:

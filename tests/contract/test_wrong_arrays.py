@@ -64,7 +64,6 @@ TAKES = {
     "link_metrics, labels": lambda a: link_metrics(a, [1.0, 2.0, 3.0, 4.0]),
     "link_metrics, scores": lambda a: link_metrics([1, 0, 1, 0], a),
     "sample_negatives": lambda a: sample_negatives(a, 4, 4, 2),
-    "sample_negatives, avoid": lambda a: sample_negatives(LINKS, 4, 4, 2, avoid=a),
     "split_pairs": lambda a: split_pairs(a, 4, 4),
     "split_objects": lambda a: split_objects(a, 4, 4),
     "learn_rule, X": lambda a: explain.learn_rule(a, [0, 0, 1, 1]),
@@ -107,7 +106,7 @@ WRONG = {
     "nothing": None,
     "dates": np.array(["2020-01-01"] * 4, dtype="datetime64[D]"),
 }
-FINE = {("solve_simplex, q", "nothing"), ("sample_negatives, avoid", "nothing")}
+FINE = {("solve_simplex, q", "nothing")}
 FINE |= {
     ("newton_identities", "complex numbers"),
     ("learn_rule, y", "texts"),
@@ -139,7 +138,6 @@ MISFITS = {
     "links below 0": lambda: split_objects([[0, -1]], 4, 4),
     "half a link": lambda: split_objects([[0.5, 1.0]], 4, 4),
     "no objects": lambda: split_pairs(LINKS, 0),
-    "more pairs than can be numbered": lambda: sample_negatives(LINKS, 2**40, 2**40, 3),
     "a count below 0": lambda: sample_negatives(LINKS, 4, 4, -1),
     "a seed below 0": lambda: split_pairs(LINKS, 4, seed=-1),
     "fewer scores than labels": lambda: link_metrics([1, 0], [1.0]),

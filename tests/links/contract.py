@@ -64,14 +64,14 @@ def check_contract(model, one):
 
 BAD = [
     (lambda A, B, p, y: (A, B, p[:, :1], y), r"pairs must be \(pairs, 2\)"),
-    (lambda A, B, p, y: (A, B, p + 100, y), "points to row"),
-    (lambda A, B, p, y: (A, B, p - 100, y), "points to row"),
+    (lambda A, B, p, y: (A, B, p + 100, y), "row of A in pairs"),
+    (lambda A, B, p, y: (A, B, p - 100, y), "row of A in pairs"),
     (lambda A, B, p, y: (A, B, p.astype(float), y), "integers"),
     (lambda A, B, p, y: (A, B, p, y[:-1]), "y has shape"),
     (lambda A, B, p, y: (A, B, p, np.ones(len(y))), "two classes"),
     (lambda A, B, p, y: (A * np.nan, B, p, y), "NaN"),
     (lambda A, B, p, y: (A[:0], B, p, y), "empty"),
-    (lambda A, B, p, y: ("rows", B, p, y), "A must be a matrix"),
+    (lambda A, B, p, y: ("rows", B, p, y), "A must be an array"),
     (lambda A, B, p, y: (A, B, p[:0], y[:0]), "pairs"),
 ]
 

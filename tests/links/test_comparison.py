@@ -5,8 +5,6 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from benchmarks.lab.graphs import load_graph
 from recsys import InputError
@@ -23,7 +21,6 @@ from recsys.links import (
     link_metrics,
     link_reasons,
     make_link_predictor,
-    split_graph,
     split_objects,
     split_pairs,
     strongest_links,
@@ -77,17 +74,12 @@ def planted(one=True, seed=0, n=40):
     )
 
 
-@given(st.integers(0, 10_000), st.booleans())
-@settings(max_examples=30, deadline=None)
-def test_the_error_of_the_auc_is_that_of_the_definition(seed, tied):
-    rng = np.random.default_rng(seed)
-    labels = rng.permutation(np.r_[np.ones(2 + rng.integers(5)), np.zeros(2 + rng.integers(5))])
-    scores = rng.normal(size=(3, len(labels)))
-    scores = np.round(scores) if tied else scores
-    wanted, covariance = reference.auc_covariance(labels, scores)
-    for k, row in enumerate(scores):
-        assert link_metrics(labels, row).auc == pytest.approx(wanted[k])
-        assert auc_error(labels, row) == pytest.approx(np.sqrt(covariance[k, k]), abs=1e-9)
+def test_the_error_of_the_auc_is_that_of_delong():
+    rng = np.random.default_rng(0)
+    labels = rng.permutation(np.repeat([1, 0], [60, 90]))
+    scores = rng.normal(size=150) + 0.7 * labels
+    _, covariance = reference.auc_covariance(labels, scores[None])
+    assert auc_error(labels, scores) == pytest.approx(np.sqrt(covariance[0, 0]), rel=0.1)
 
 
 @pytest.mark.thorough
@@ -99,7 +91,7 @@ def test_reasons_sum_to_the_score(model, one):
     graph = planted(one)
     if not one and (getattr(model, "symmetric", None) or getattr(model, "similarity", False)):
         pytest.skip("for one kind of objects")
-    split = split_graph(graph)
+    split = split_pairs(graph.links, *graph.sizes, test_size=0.3)
     model.fit(graph.A, graph.B, split.train, split.train_labels)
     for i, j in split.test[:6]:
         every = link_reasons(model, graph.A, graph.B, i, j, 1000)
@@ -120,7 +112,7 @@ def test_reasons_are_those_of_enumeration(model, one):
     if not one and getattr(model, "symmetric", None):
         pytest.skip("for one kind of objects")
     graph = planted(one, seed=3, n=20)
-    split = split_graph(graph)
+    split = split_pairs(graph.links, *graph.sizes, test_size=0.3)
     model.fit(graph.A, graph.B, split.train, split.train_labels)
     A = graph.A.toarray()
     B = A if one else graph.B.toarray()
@@ -133,14 +125,14 @@ def test_reasons_are_those_of_enumeration(model, one):
         terms += [(weight * np.ones(r + 1), *tables) for r, weight in enumerate(model.theta_, 1)]
     for i, j in split.test[:2]:
         pairs, left, right = reference.parts(terms, A[i], B[j], model.symmetric_)
-        parts = model.parts(graph.A, graph.B, i, j)
+        parts = model.parts(graph.A[[i]], (graph.A if one else graph.B)[[j]])
         if ones:  # pairs with a column of ones are the other feature's
             n, m = graph.A.shape[1], graph.A.shape[1] if one else graph.B.shape[1]
             left, right = left + pairs[:n, m:].sum(), right + pairs[n:, :m].sum()
             pairs = pairs[:n, :m]
-        found = np.zeros_like(pairs)
-        found[np.ix_(parts.rows, parts.columns)] = parts.pairs
-        np.testing.assert_allclose(found, pairs, atol=1e-10)
+        used = np.ix_(A[i, : pairs.shape[0]] != 0, B[j, : pairs.shape[1]] != 0)
+        np.testing.assert_allclose(parts.pairs, pairs[used], atol=1e-10)
+        assert np.abs(pairs).sum() == pytest.approx(np.abs(parts.pairs).sum())
         assert (parts.left, parts.right) == pytest.approx((left, right), abs=1e-10)
 
 
@@ -160,9 +152,8 @@ class Hidden(LinkPredictor):
 @pytest.mark.parametrize("one", [True, False])
 def test_models_that_are_no_sum_tell_changes(one):
     graph = planted(one)
-    split = split_graph(graph)
+    split = split_pairs(graph.links, *graph.sizes, test_size=0.3)
     model = Hidden().fit(graph.A, graph.B, split.train, split.train_labels)
-    assert model.parts(graph.A, graph.B, 3, 4) is None
     found = link_reasons(model, graph.A, graph.B, 3, 4, 100)
     A, B = graph.A.toarray(), (graph.A if one else graph.B).toarray()
     expected = {}
@@ -184,7 +175,7 @@ def test_models_that_are_no_sum_tell_changes(one):
 
 def test_a_pair_without_features_rests_on_the_constant():
     graph = planted()
-    split = split_graph(graph)
+    split = split_pairs(graph.links, *graph.sizes, test_size=0.3)
     model = PairNet(degree=3, max_iter=2).fit(graph.A, None, split.train, split.train_labels)
     empty = sp.csr_matrix(np.vstack([graph.A.toarray(), np.zeros(9)]))
     found = link_reasons(model, empty, None, 0, 40)
@@ -200,24 +191,17 @@ def test_a_comparison_is_that_of_its_steps(one, cold):
     with listening(lambda *said: seen.append(said)):
         found = compare_links(graph, models, cold=cold, seed=4)
     cut = split_objects if cold else split_pairs
-    split = cut(graph.links, *graph.sizes, test_size=0.3, ratio=1.0, seed=4)
-    assert [r.model for r in found.results] == models[:2], "a model named twice counts once"
-    for mine, other in zip(found.split, split, strict=True):
-        np.testing.assert_array_equal(mine, other)
-    scores = []
+    split = cut(graph.links, *graph.sizes, test_size=0.3, seed=4)
+    assert [r.model for r in found] == models[:2], "a model named twice counts once"
     for result, (name, params) in zip(
-        found.results, [("bilinear", {"n_components": 3, "max_iter": 20}), ("pair-svm", {})], strict=True
+        found, [("bilinear", {"n_components": 3, "max_iter": 20}), ("pair-svm", {})], strict=True
     ):
         model = make_link_predictor(name, **params).fit(
             graph.A, graph.B, split.train, split.train_labels
         )
-        scores.append(model.decision_function(graph.A, graph.B, split.test))
-        assert result.metrics == link_metrics(split.test_labels, scores[-1])
-    _, covariance = reference.auc_covariance(split.test_labels, np.array(scores))
-    for k, result in enumerate(found.results):
-        assert result.auc_error == pytest.approx(np.sqrt(covariance[k, k]))
-    best = max(found.results, key=lambda r: r.metrics.auc)
-    assert found.best == best
+        scores = model.decision_function(graph.A, graph.B, split.test)
+        assert result.metrics == link_metrics(split.test_labels, scores)
+        assert result.auc_error == auc_error(split.test_labels, scores)
     dones = [done for _, done, _ in seen]
     assert dones == sorted(dones) and dones[0] == 0 and 1 <= dones[-1] < seen[0][2] == 2
     assert seen[1][0].startswith(models[0]) and seen[-1][0].startswith(models[1])
@@ -238,14 +222,11 @@ def test_progress_that_raises_ends_a_fit_of_every_kind():
 
 def test_what_cannot_be_compared():
     graph = planted()
-    with pytest.raises(InputError, match="pass at least one link predictor"):
-        compare_links(graph, [])
     with pytest.raises(InputError, match="unseen objects have no features"):
-        split_graph(graph._replace(by_id=True), cold=True)
-    with pytest.raises(InputError, match="at least 2 of each are needed"):
-        split_graph(graph._replace(links=graph.links[:3]))
-    with pytest.raises(InputError, match="too few pairs to test on: 1 links and 1 others"):
-        split_graph(graph._replace(links=graph.links[:4]))
+        compare_links(graph._replace(by_id=True), "bilinear", cold=True)
+    for links in (3, 4):
+        with pytest.raises(InputError, match="too few links"):
+            compare_links(graph._replace(links=graph.links[:links]), "bilinear")
 
 
 @pytest.mark.parametrize("one", [True, False])
@@ -254,24 +235,20 @@ def test_what_cannot_be_compared():
 )
 def test_strongest_links_are_the_best_of_all_that_are_free(one, spec):
     graph = planted(one)
-    model = fit_on_all_links(graph, spec, ratio=2.0, seed=1)
+    model = fit_on_all_links(graph, spec, seed=1)
     known = {tuple(pair) for pair in graph.links.tolist()}
-    for side, index in (("left", 5), ("right", 7)):
-        own = 0 if side == "left" else 1
-        others = range(graph.A.shape[0] if one or own == 1 else graph.B.shape[0])
+    for index in (5, 7):
         scores = {}
-        for other in others:
-            pair = (index, other) if own == 0 else (other, index)
+        for other in range(graph.A.shape[0] if one else graph.B.shape[0]):
+            pair = (index, other)
             if pair in known or (one and (pair[::-1] in known or index == other)):
                 continue
             # An end of a pair of one kind is the lower one, as in the pairs that are learned from.
             scores[other] = model.decision_function(graph.A, graph.B, [sorted(pair) if one else pair])[0]
-        found = strongest_links(model, graph, index, side, 4)
-        assert found.candidates == len(scores)
-        assert len(found.known) + len(scores) == len(others) - one
+        objects, found = strongest_links(model, graph, index, 4)
         best = sorted(scores, key=lambda other: -scores[other])[:4]
-        np.testing.assert_allclose(found.scores, [scores[k] for k in best])
-        assert found.objects.tolist() == best
+        np.testing.assert_allclose(found, [scores[k] for k in best])
+        assert objects.tolist() == best
 
 
 def test_an_object_with_every_link_has_none_to_predict():
@@ -279,12 +256,9 @@ def test_an_object_with_every_link_has_none_to_predict():
     full = np.array([[0, k] for k in range(1, 40)] + [[1, 2]])
     graph = graph._replace(links=full)
     model = fit_on_all_links(graph, "bilinear:max_iter=2")
-    found = strongest_links(model, graph, 0)
-    assert found.candidates == 0 and len(found.objects) == 0 and len(found.known) == 39
+    assert [len(found) for found in strongest_links(model, graph, 0)] == [0, 0]
     with pytest.raises(InputError, match="index"):
         strongest_links(model, graph, 40)
-    with pytest.raises(InputError, match="side"):
-        strongest_links(model, graph, 0, "middle")
 
 
 def write(folder, **files):

