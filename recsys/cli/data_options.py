@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 import typer
 
@@ -32,6 +32,20 @@ Test = Annotated[
     Path | None,
     typer.Option("--test", help="Test table; all other interactions are for training."),
 ]
+COLUMN_OPTIONS = (
+    "user_col",
+    "item_col",
+    "rating_col",
+    "time_col",
+    "weight_col",
+    "duplicates",
+    "names",
+    "header",
+    "delimiter",
+    "encoding",
+    "decimal",
+    "day_first",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,20 +131,9 @@ class DataOptions:
         return data
 
     def _interactions(self) -> Interactions:
-        columns: dict[str, Any] = {
-            "user": self.user_col,
-            "item": self.item_col,
-            "rating": self.rating_col,
-            "time": self.time_col,
-            "weight": self.weight_col,
-            "duplicates": self.duplicates,
-            "names": None if self.names is None else [name.strip() for name in self.names.split(",")],
-            "header": self.header,
-            "delimiter": self.delimiter,
-            "encoding": self.encoding,
-            "decimal": self.decimal,
-            "day_first": self.day_first,
-        }
+        columns = {name.removesuffix("_col"): getattr(self, name) for name in COLUMN_OPTIONS}
+        if self.names is not None:
+            columns["names"] = [name.strip() for name in self.names.split(",")]
         if self.interactions is not None:
             if self.dataset is not None:
                 raise InputError("pass --dataset or --interactions, not both")
@@ -142,34 +145,20 @@ class DataOptions:
 
 
 def takes_data(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the data options in place of its parameter `data`, which gets a `DataOptions`.
-
-    Typer reads a command's options from its signature: there each field of `DataOptions` stands as
-    an option of its own, with its annotation and default.
-    """
-    names = [field.name for field in fields(DataOptions)]
-    hints = get_type_hints(DataOptions, include_extras=True)
-    parameters_of_data = {
-        field.name: inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=field.default,
-            annotation=hints[field.name],
-        )
-        for field in fields(DataOptions)
-    }
+    """Give a command the data options in place of its parameter `data`, which gets a `DataOptions`."""
+    options = inspect.signature(DataOptions, eval_str=True).parameters
     signature = inspect.signature(command, eval_str=True)
     parameters: list[inspect.Parameter] = []
     for name, parameter in signature.parameters.items():
         if name == "data":
-            parameters.extend(parameters_of_data.values())
+            parameters.extend(options.values())
         else:
             parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
 
     @functools.wraps(command)
-    def wrapper(**options: Any) -> None:
-        data = DataOptions(**{name: options.pop(name) for name in names})
-        command(data=data, **options)
+    def wrapper(**values: Any) -> None:
+        data = DataOptions(**{name: values.pop(name) for name in options})
+        command(data=data, **values)
 
     wrapper.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     # Typer takes annotations from here, not from the signature.

@@ -7,12 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
+from recsys._jit import max_threads
 from recsys.cli import terminal
 from recsys.data.tables import read_text
 from recsys.errors import InputError, counted
 from recsys.rankers import ModelPackage
 from recsys.rankers.package import Profile
 from recsys.utils.files import check_target
+from recsys.utils.validation import check_integer
 
 
 def writable(path: str | Path | None) -> str | Path | None:
@@ -143,14 +145,6 @@ def profile_of(package: ModelPackage, user: str | None, history: str | None) -> 
 
 
 def use_threads(threads: int | None) -> None:
-    """Set the number of threads, at most that of the processors."""
-    if threads is None:
-        return
-    from recsys._jit import max_threads, processors
-    from recsys.utils.validation import check_integer
-
-    most = processors()
-    check_integer("--threads", threads, 1)
-    if threads > most:
-        terminal.say(f"note: --threads {threads} is more than this machine has; using {most}")
-    max_threads.set(min(threads, most))
+    """Set the number of threads; passes use at most one for each processor."""
+    if threads is not None:
+        max_threads.set(check_integer("--threads", threads, 1))
