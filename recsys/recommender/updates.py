@@ -18,21 +18,21 @@ from recsys.rankers import ModelPackage
 from recsys.utils import frames
 from recsys.utils.dates import dated
 
+SIDES = ("user", "item")
+
 
 def updated(package: ModelPackage, add: Any, remove: Any, items: Any) -> Interactions:
     """Return the interactions of a model with new rows, without removed ones, with new attributes."""
     data, columns = package.interactions, package.columns or Columns()
-    if add is not None:
-        weight = columns.weight if package.ranker.weighted else None
-        new = add
-        if not isinstance(add, Interactions):
-            new = read_rows(add, {"weight": weight}, like=replace(columns, weight=weight))
-        data = merged(data, new, columns)
-    if remove is not None:
-        removed = _removed(data, remove, columns)
-        before = data.excluded
-        data = _of_pairs(data, data.users, data.items, ~removed, data.time, data.weight)
-        data = replace(data, excluded=_without(before, remove, columns, data))
+    if add is not None or remove is not None:
+        new = None
+        if add is not None:
+            weight = columns.weight if package.ranker.weighted else None
+            new = add
+            if not isinstance(add, Interactions):
+                new = read_rows(add, {"weight": weight}, like=replace(columns, weight=weight))
+            _check_new(data, new, columns)
+        data = _changed(data, new, remove, columns)
     if items is not None:
         table = features_table(items, "item", columns.item, data.item_ids)
         known = data.item_features
@@ -43,8 +43,7 @@ def updated(package: ModelPackage, add: Any, remove: Any, items: Any) -> Interac
     return data
 
 
-def merged(data: Interactions, new: Interactions, columns: Columns) -> Interactions:
-    """Return the interactions of a fit on the rows of both: the latest row of a pair decides."""
+def _check_new(data: Interactions, new: Interactions, columns: Columns) -> None:
     where = f" in the column {columns.time!r}" if columns.time else ""
     if data.time is not None and new.time is None:
         raise InputError(
@@ -54,173 +53,122 @@ def merged(data: Interactions, new: Interactions, columns: Columns) -> Interacti
         raise InputError(f"{new.name}: the times of the new rows are in another unit than the model's")
     if columns.min_rating is not None and new.rating is None:
         raise InputError(f"{new.name}: give each new row a rating, in the column {columns.rating!r}")
+
+
+def _changed(
+    data: Interactions, new: Interactions | None, remove: Any, columns: Columns
+) -> Interactions:
+    """Return the interactions of a fit on the old and new rows: the latest row of a pair decides."""
     known = [data] if data.excluded is None else [data, data.excluded]
-    user_ids, users = _index(_id_order(known, new, "user"), "user")
-    item_ids, items = _index(_id_order(known, new, "item"), "item")
-    new_liked = np.ones(len(new.users), dtype=bool)
-    if new.rating is not None:
-        least = columns.min_rating
-        new_liked = new.rating > 0 if least is None else new.rating >= least
-    tables = [*known, new]
-    u = np.concatenate([_places(users, one.user_ids)[one.users] for one in tables])
-    i = np.concatenate([_places(items, one.item_ids)[one.items] for one in tables])
-    liked = np.concatenate(
+    tables = known if new is None else [*known, new]
+    weighted = any(one.weight is not None for one in tables)
+    ids, index = {}, {}
+    for side in SIDES:
+        ids[side], index[side] = _ids(side, known, new, columns.cold_items)
+    rows = pd.concat(
         [
-            np.ones(len(data.users), dtype=bool),
-            *(np.zeros(len(one.users), bool) for one in known[1:]),
-            new_liked,
+            pd.DataFrame(
+                {side: _codes(index[side], one, side) for side in SIDES}
+                | {
+                    "time": 0.0 if data.time is None else one.time,
+                    "weight": 1.0 if one.weight is None else one.weight,
+                    "liked": _liked(one, columns) if one is new else one is data,
+                }
+            )
+            for one in tables
         ]
-    )
-    time = None if data.time is None else np.concatenate([one.time for one in tables])
-    order = np.arange(len(u)) if time is None else np.argsort(time, kind="stable")
-    pairs, pair_of = np.unique(u.astype(np.int64) * len(item_ids) + i, return_inverse=True)
-    latest = np.zeros(len(pairs), dtype=np.int64)
-    latest[pair_of[order]] = order
-    weight = None
-    if any(one.weight is not None for one in tables):
-        weight = np.concatenate(
-            [np.ones(len(one.users)) if one.weight is None else one.weight for one in tables]
-        )
-        if columns.duplicates == "last":
-            weight = weight[latest]
-        else:
-            weight = np.bincount(pair_of, weight)
-    data = replace(data, user_ids=user_ids, item_ids=item_ids)
-    return _of_pairs(
-        data, u[latest], i[latest], liked[latest], None if time is None else time[latest], weight
-    )
+    ).sort_values("time", kind="stable")
+    if columns.duplicates != "last":
+        rows["weight"] = rows.groupby(list(SIDES))["weight"].transform("sum")
+    rows = rows.drop_duplicates(list(SIDES), keep="last").sort_values(list(SIDES))
+    cold = {side: ~np.isin(np.arange(len(ids[side])), rows[side]) for side in SIDES}
+    if remove is not None:
+        rows = rows[~_removed(rows, remove, index, columns)]
+    liked, excluded = rows[rows["liked"]], rows[~rows["liked"]]
+    if not len(liked):
+        raise InputError("no interactions are left")
+    parts: dict[str, Any] = {"rating": None}
+    others: dict[str, Any] = {}
+    for side in SIDES:
+        table = getattr(data, f"{side}_features")
+        if columns.cold_items and table is not None:
+            cold[side] |= table.reindex(ids[side]).notna().any(axis=1).to_numpy()
+        first = np.unique(liked[side])
+        order = np.concatenate([first, np.setdiff1d(np.flatnonzero(cold[side]), first)])
+        if not columns.cold_items:  # those of a matrix, whose place is their number
+            order = np.sort(order)
+        every = np.union1d(order, excluded[side])
+        for part, pairs, places in ((parts, liked, order), (others, excluded, every)):
+            part[f"{side}_ids"] = ids[side][places]
+            numbers = pd.Index(places).get_indexer(pd.Index(pairs[side]))
+            part[f"{side}s"] = numbers.astype(np.int32)
+        if table is not None:
+            parts[f"{side}_features"] = table.reindex(parts[f"{side}_ids"])
+    for part, pairs in ((parts, liked), (others, excluded)):
+        part["time"] = None if data.time is None else pairs["time"].to_numpy()
+        part["weight"] = pairs["weight"].to_numpy() if weighted else None
+    return replace(data, **parts, excluded=Interactions(**others) if len(excluded) else None)
 
 
-def _id_order(known: list[Interactions], new: Interactions, what: str) -> list[NDArray[np.object_]]:
-    """Return ids in the order of a fit on all rows, where those that only a table has stand last."""
-    if known[0].columns is None or not known[0].columns.cold_items:
-        return [*(getattr(one, f"{what}_ids") for one in reversed(known)), getattr(new, f"{what}_ids")]
-    every = getattr(known[-1], f"{what}_ids")
-    used = {
-        str(name)
-        for one in known
-        for name in getattr(one, f"{what}_ids")[np.unique(getattr(one, f"{what}s"))]
-    }
-    first = np.array([name for name in every if str(name) in used], dtype=object)
-    return [first, getattr(new, f"{what}_ids"), getattr(known[0], f"{what}_ids")]
+def _liked(new: Interactions, columns: Columns) -> Any:
+    if new.rating is None:
+        return True
+    return new.rating > 0 if columns.min_rating is None else new.rating >= columns.min_rating
 
 
-def _index(parts: list[NDArray[np.object_]], what: str) -> tuple[NDArray[np.object_], dict[str, int]]:
-    """Return all ids, those of the first part first, and their places by text."""
-    index: dict[str, int] = {}
-    ids: list[Any] = []
-    integers = all(isinstance(name, int) for name in parts[0])
-    for name in (name for part in parts for name in part):
-        if str(name) not in index:
-            index[str(name)] = len(index)
-            ids.append(_integer(name, what) if integers else name)
-    out = np.empty(len(ids), dtype=object)
-    out[:] = ids
-    return out, index
+def _ids(
+    side: str, known: list[Interactions], new: Interactions | None, cold_items: bool
+) -> tuple[NDArray[np.object_], dict[str, int]]:
+    """Return all ids in the order of a fit on all rows, and their places by text.
+
+    With `cold_items`, those that only a table has come last.
+    """
+    ids = every = list(getattr(known[-1], f"{side}_ids"))
+    if cold_items:
+        used = {
+            str(name)
+            for one in known
+            for name in getattr(one, f"{side}_ids")[np.unique(getattr(one, f"{side}s"))]
+        }
+        ids = [name for name in every if str(name) in used]
+    names: dict[str, Any] = {}
+    for name in [*ids, *getattr(new, f"{side}_ids", ()), *getattr(known[0], f"{side}_ids")]:
+        names.setdefault(str(name), name)
+    out = np.empty(len(names), dtype=object)
+    integers = all(isinstance(name, int) for name in every)
+    out[:] = [_integer(name, side) if integers else name for name in names.values()]
+    return out, {name: k for k, name in enumerate(names)}
 
 
-def _places(index: dict[str, int], ids: NDArray[np.object_]) -> NDArray[np.int64]:
-    return np.array([index[str(name)] for name in ids], dtype=np.int64)
-
-
-def _integer(name: Any, what: str) -> int:
+def _integer(name: Any, side: str) -> int:
     if not str(name).lstrip("-").isdecimal() or str(int(name)) != str(name):
-        raise InputError(f"{what} id {str(name)[:60]!r}: the ids of this model are integers")
+        raise InputError(f"{side} id {str(name)[:60]!r}: the ids of this model are integers")
     return int(name)
 
 
-def _of_pairs(
-    data: Interactions, users: Any, items: Any, keep: NDArray[np.bool_], time: Any, weight: Any
-) -> Interactions:
-    """Return interactions of the pairs to keep, the others excluded; an id goes whose pairs all go."""
-    if not keep.any():
-        raise InputError("no interactions are left")
-    user_ids, users_kept = _remaining(users, keep, data, "user")
-    item_ids, items_kept = _remaining(items, keep, data, "item")
-    excluded = None
-    if not keep.all():
-        excluded = Interactions(
-            users[~keep].astype(np.int32),
-            items[~keep].astype(np.int32),
-            data.user_ids,
-            data.item_ids,
-            time=None if time is None else time[~keep],
-            weight=None if weight is None else weight[~keep],
-        )
-    return replace(
-        data,
-        users=users_kept,
-        items=items_kept,
-        user_ids=user_ids,
-        item_ids=item_ids,
-        rating=None,
-        time=None if time is None else time[keep],
-        weight=None if weight is None else weight[keep],
-        user_features=_reindexed(data.user_features, user_ids),
-        item_features=_reindexed(data.item_features, item_ids),
-        excluded=excluded,
-    )
+def _codes(index: dict[str, int], one: Interactions, side: str) -> NDArray[np.int64]:
+    places = np.array([index[str(name)] for name in getattr(one, f"{side}_ids")], dtype=np.int64)
+    return places[getattr(one, f"{side}s")]
 
 
-def _remaining(
-    index: Any, keep: NDArray[np.bool_], data: Interactions, what: str
-) -> tuple[NDArray[np.object_], NDArray[np.int32]]:
-    """Return the ids with a pair that is kept or none at all, and the kept indices."""
-    ids, table = getattr(data, f"{what}_ids"), getattr(data, f"{what}_features")
-    cold = np.ones(len(ids), dtype=bool)
-    cold[index] = False
-    liked = np.zeros(len(ids), dtype=bool)
-    liked[index[keep]] = True
-    order = np.flatnonzero(liked | cold)
-    if data.columns is not None and data.columns.cold_items and table is not None:
-        cold |= table.reindex(ids).notna().any(axis=1).to_numpy()
-        order = np.concatenate([np.flatnonzero(liked), np.flatnonzero(cold & ~liked)])
-    places = np.zeros(len(ids), dtype=np.int32)
-    places[order] = np.arange(len(order))
-    return ids[order], places[index[keep]]
-
-
-def _reindexed(table: pd.DataFrame | None, ids: NDArray[np.object_]) -> pd.DataFrame | None:
-    return None if table is None else table.reindex(ids)
-
-
-def _without(
-    excluded: Interactions | None, remove: Any, columns: Columns, data: Interactions
-) -> Interactions | None:
-    """Return the excluded pairs that are not removed, over the ids that are left."""
-    if excluded is None:
-        return None
-    keep = ~_removed(excluded, remove, columns)
-    index = []
-    for what in ("user", "item"):
-        ids, pairs = getattr(excluded, f"{what}_ids"), getattr(excluded, f"{what}s")[keep]
-        left = set(map(str, getattr(data, f"{what}_ids"))) | {str(name) for name in ids[pairs]}
-        stay = np.array([str(name) in left for name in ids])
-        index.append(((np.cumsum(stay) - 1)[pairs].astype(np.int32), ids[stay]))
-    (users, user_ids), (items, item_ids) = index
-    columns_of: dict[str, Any] = {
-        name: None if values is None else values[keep]
-        for name, values in (("time", excluded.time), ("weight", excluded.weight))
-    }
-    return Interactions(users, items, user_ids, item_ids, **columns_of)
-
-
-def _removed(data: Interactions, remove: Any, columns: Columns) -> NDArray[np.bool_]:
+def _removed(
+    rows: pd.DataFrame, remove: Any, index: dict[str, dict[str, int]], columns: Columns
+) -> NDArray[np.bool_]:
     """Return which pairs are in a table of users and items, of users alone, or of items alone."""
     if isinstance(remove, (str, os.PathLike)):
-        rows = read_rows(remove, like=columns)
+        read = read_rows(remove, like=columns)
         remove = pd.DataFrame(
-            {columns.user: rows.user_ids[rows.users], columns.item: rows.item_ids[rows.items]}
+            {columns.user: read.user_ids[read.users], columns.item: read.item_ids[read.items]}
         )
     table = frames.wrapped("remove", remove)
-    keys = {}
-    for name, index, ids in (
-        (columns.user, data.users, data.user_ids),
-        (columns.item, data.items, data.item_ids),
-    ):
-        if name in table.columns:
-            keys[name] = np.array([str(one) for one in ids], dtype=object)[index]
-    if not keys:
+    names = {"user": columns.user, "item": columns.item}
+    sides = [side for side in SIDES if names[side] in table.columns]
+    if not sides:
         raise InputError(f"remove needs a column {columns.user!r}, or {columns.item!r}, or both")
-    removed = set(zip(*(map(str, table[name].to_list()) for name in keys), strict=True))
-    return np.array([pair in removed for pair in zip(*keys.values(), strict=True)], dtype=np.bool_)
+    removed = pd.DataFrame(
+        {
+            side: [index[side].get(str(name), -1) for name in table[names[side]].to_list()]
+            for side in sides
+        }
+    )
+    return pd.MultiIndex.from_frame(rows[sides]).isin(pd.MultiIndex.from_frame(removed))
