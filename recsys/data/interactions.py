@@ -13,10 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from recsys.data.columns import Columns, floats, ids_of, times_of, title_column
 from recsys.data.tables import as_arrow
-from recsys.errors import InputError, OutOfRangeError, counted
+from recsys.errors import InputError, OutOfRangeError
 from recsys.utils.validation import check_choice, check_real, clean_matrix
 
-DUPLICATES = ("sum", "count", "last")
+MERGED = {  # what becomes of repeated pairs
+    "sum": "their weights summed",
+    "count": "their rows counted",
+    "last": "the latest row kept",
+}
 COLUMNS = ("rating", "time", "held_out", "weight")  # optional, one value a pair
 
 
@@ -127,27 +131,26 @@ class Interactions:
 
         Values are matched by position; indices of Series are ignored.
         """
-        u, i = (
-            ids_of(name, what, _column(name, what, given))
-            for what, given in (("users", users), ("items", items))
-        )
+        optional = {"rating": rating, "time": time, "weight": weight}
+        present = {what: column for what, column in optional.items() if column is not None}
+        arrow = {
+            what: _column(name, what, column)
+            for what, column in {"users": users, "items": items, **present}.items()
+        }
+        if len(set(map(len, arrow.values()))) > 1:
+            sizes = ", ".join(f"{len(column):,} {what}" for what, column in arrow.items())
+            raise InputError(f"{name}: columns must have equal lengths; there are {sizes}")
+        u, i = (ids_of(name, what, arrow[what]) for what in ("users", "items"))
         for what, ids in (("users", u), ("items", i)):
             if (ids.codes < 0).any():
                 row = int(np.argmax(ids.codes < 0))
                 raise InputError(
-                    f"{name}: row {row} of {what} has no id (None or NaN); drop such rows "
-                    "or fill them in"
+                    f"{name}: row {row} of {what} has no id (None or NaN): drop or fill such rows"
                 )
         rating, time, weight = (
-            None if given is None else _numbers(name, what, given)
-            for what, given in (("rating", rating), ("time", time), ("weight", weight))
+            _numbers(name, what, arrow[what]) if what in arrow else None
+            for what in ("rating", "time", "weight")
         )
-        lengths = {"users": len(u.codes), "items": len(i.codes)}
-        optional = (("rating", rating), ("time", time), ("weight", weight))
-        lengths |= {what: len(column) for what, column in optional if column is not None}
-        if len(set(lengths.values())) > 1:
-            sizes = ", ".join(f"{size:,} {what}" for what, size in lengths.items())
-            raise InputError(f"{name}: columns must have equal lengths; there are {sizes}")
         if len(u.codes) == 0:
             raise InputError(f"{name}: no interactions")
         check_duplicates(duplicates, weight is not None)
@@ -401,29 +404,18 @@ class Interactions:
         return found.astype(np.int64)
 
     def __repr__(self) -> str:
-        has = [
-            text
-            for value, text in (
-                (self.rating, "ratings"),
-                (self.time, "times"),
-                (self.item_features, "item features"),
-                (self.user_features, "user features"),
-                (self.held_out, "a test half"),
-                (self.weight, "weights"),
-            )
-            if value is not None
-        ]
-        sizes = (
-            f"{counted(self.n_users, 'user')}, {counted(self.n_items, 'item')}, "
-            f"{counted(len(self.users), 'pair')}"
+        optional = ("rating", "time", "weight", "held_out", "item_features", "user_features")
+        has = [f", {name}" for name in optional if getattr(self, name) is not None]
+        return (
+            f"<Interactions {self.name!r}: users: {self.n_users:,}, items: {self.n_items:,}, "
+            f"pairs: {len(self.users):,}{''.join(has)}>"
         )
-        return f"<Interactions {self.name!r}: {sizes}{''.join(f', {text}' for text in has)}>"
 
 
 def check_duplicates(duplicates: str | None, weighted: bool) -> None:
     """Check the treatment of repeated pairs."""
     if duplicates is not None:
-        check_choice("duplicates", duplicates, DUPLICATES)
+        check_choice("duplicates", duplicates, tuple(MERGED))
         if duplicates == "sum" and not weighted:
             raise InputError(
                 "duplicates='sum' adds weights: name their column with weight=, or use 'count'"
@@ -476,16 +468,7 @@ def merged(
         latest[pair_of[order]] = rows[order]
         keep = np.ones(len(key), dtype=bool)
         keep[rows], keep[latest] = False, True
-        clash = ""
-        if rating is not None:
-            differing = int((rating[rows] != rating[latest][pair_of]).sum())
-            clash = f" ({differing:,} with another rating)" if differing else ""
-        how = {
-            "last": "the latest row kept",
-            "sum": "their weights summed",
-            "count": "their rows counted",
-        }
-        notes = (*notes, f"repeated pairs merged, {how[mode]}: {len(again):,}{clash}")
+        notes = (*notes, f"repeated pairs merged, {MERGED[mode]}: {len(again):,}")
         if weight is not None and mode != "last":
             weight = weight.copy()
             weight[latest] = np.bincount(pair_of, weight[rows])
@@ -493,17 +476,8 @@ def merged(
         rating, time, weight = (
             None if column is None else column[keep] for column in (rating, time, weight)
         )
-    return Interactions(
-        u.astype(np.int32, copy=False),
-        i.astype(np.int32, copy=False),
-        user_ids,
-        item_ids,
-        rating,
-        time,
-        name=name,
-        notes=notes,
-        weight=weight,
-    )
+    u, i = u.astype(np.int32, copy=False), i.astype(np.int32, copy=False)
+    return Interactions(u, i, user_ids, item_ids, rating, time, name=name, notes=notes, weight=weight)
 
 
 def subset(data: Interactions, keep: NDArray[np.bool_], note: str = "") -> Interactions:
@@ -571,11 +545,10 @@ def _column(name: str, what: str, given: Any) -> Any:
     return as_arrow(name, what, given)
 
 
-def _numbers(name: str, what: str, given: Any) -> NDArray[np.float64]:
+def _numbers(name: str, what: str, column: Any) -> NDArray[np.float64]:
     """Return ratings, times or weights as numbers."""
     import pyarrow as pa
 
-    column = _column(name, what, given)
     dates = pa.types.is_date(column.type) or pa.types.is_timestamp(column.type)
     out = times_of(name, what, column).values if dates and what == "time" else floats(column)
     if out is None:

@@ -73,7 +73,7 @@ def test_what_became_of_a_test_half_is_told():
     again = found.with_test(named([(0, 0)]))
     assert pairs(again, True) == {("0", "0")}
     assert again.notes == ("test half: pairs: 1, users: 1",)
-    assert "a test half" in repr(again) and "a test half" not in repr(data)
+    assert "held_out" in repr(again) and "held_out" not in repr(data)
 
 
 def test_ratings_and_times_stay_where_both_have_them():
