@@ -24,14 +24,12 @@ def rerank(
     N: int = 10,
     *,
     dislikes: ArrayLike = (),
-    dislike_weight: float = DISLIKE_WEIGHT,
     diversity: float = 0.0,
     item_users: Any = None,
     filter_already_liked_items: bool = True,
     filter_items: ArrayLike | None = None,
     items: ArrayLike | None = None,
-    recalculate_user: bool = False,
-    times: Any = None,
+    **options: Any,
 ) -> Recommendations:
     """Return one user's best items, as `recommend` does, with dislikes and diversity.
 
@@ -43,12 +41,11 @@ def rerank(
     N : int ≥ 1
     dislikes : int array
         Items to leave out; `penalize_dislikes` ranks similar items lower.
-    dislike_weight : float ≥ 0
     diversity : float in 0…1
         `mmr` selects the N items from the best hundred; 0 keeps the order.
     item_users : (users, items) CSC matrix
         Histories; items of the same users are similar. Required for `diversity`.
-    filter_already_liked_items, filter_items, items, recalculate_user, times
+    filter_already_liked_items, filter_items, items, **options
         As in `Ranker.recommend`; liked items are left out even if `items` lists them.
 
     Examples
@@ -61,50 +58,38 @@ def rerank(
     ((5,), True)
     """
     N = check_integer("N", N, 1)
-    check_real("dislike_weight", dislike_weight, 0.0)
-    check_diversity(diversity, item_users)
+    _check_diversity(diversity, item_users)
     if np.ndim(userid) != 0:
         raise InputError("rerank accepts one user at a time")
     disliked = check_ids("dislikes", dislikes, getattr(ranker, "n_items_", None))
-    if len(disliked) and dislike_weight and "fold-in" not in ranker.capabilities:
-        raise CapabilityError(
-            f"{ranker.name} cannot rank a history, which dislikes need: pass dislike_weight=0"
-        )
+    if len(disliked) and not ranker.folds_in:
+        raise CapabilityError(f"{ranker.name} cannot rank a history, which dislikes need")
     if items is not None and filter_items is None and filter_already_liked_items:
         filter_items, items = all_but(user_items.shape[1], items), None
+    options |= {"filter_items": filter_items, "items": items}
+    options["filter_already_liked_items"] = filter_already_liked_items
     pool = user_items.shape[1] if len(disliked) else max(N, POOL) if diversity else N
-    result = ranker.recommend(
-        userid,
-        user_items,
-        N=pool,
-        filter_already_liked_items=filter_already_liked_items,
-        filter_items=filter_items,
-        items=items,
-        recalculate_user=recalculate_user,
-        times=times,
-    )
+    result = ranker.recommend(userid, user_items, N=pool, **options)
     if len(disliked):
-        result = penalize_dislikes(ranker, result, disliked, dislike_weight)
-    return diversify(result, N, diversity, item_users)
+        result = penalize_dislikes(ranker, result, disliked)
+    return _diversify(result, N, diversity, item_users)
 
 
 def penalize_dislikes(
-    ranker: Ranker, result: Recommendations, dislikes: NDArray[Any], weight: float = DISLIKE_WEIGHT
+    ranker: Ranker, result: Recommendations, dislikes: NDArray[Any]
 ) -> Recommendations:
     """Return a whole ranking without the dislikes and with lower scores of similar items.
 
-    A score s becomes s − weight · σ(s) · (d − mean(d)) / σ(d), where d are the scores of all items for
-    the dislikes as a history: Rocchio's negative feedback (1971), on scores.
+    A score s becomes s − ½ · σ(s) · (d − mean(d)) / σ(d), where d are the scores of all items for the
+    dislikes as a history: Rocchio's negative feedback (1971), on scores.
     """
     keep = ~np.isin(result.ids, dislikes)
     ids, scores = result.ids[keep], result.scores[keep].astype(np.float64)
-    if weight and len(ids):
-        row = row_of(np.unique(dislikes), ranker.n_items_)
-        against = ranker.scores(0, row, recalculate_user=True)[0].astype(np.float64)
-        deviation = float(against.std())
-        if deviation > 0:
-            standardized = (against[ids] - against.mean()) / deviation
-            scores = scores - weight * float(scores.std()) * standardized
+    row = row_of(np.unique(dislikes), ranker.n_items_)
+    against = ranker.scores(0, row, recalculate_user=True)[0].astype(np.float64)
+    if len(ids) and against.std() > 0:
+        standardized = (against[ids] - against.mean()) / against.std()
+        scores = scores - DISLIKE_WEIGHT * scores.std() * standardized
     order = np.lexsort((ids, -scores))
     return Recommendations(ids[order], scores[order].astype(np.float32), result.fallback)
 
@@ -117,17 +102,8 @@ def similar(
     diversity: float = 0.0,
     item_users: Any = None,
     filter_items: ArrayLike | None = None,
-    items: ArrayLike | None = None,
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Return (ids, scores) of the items most similar to one, itself left out.
-
-    Parameters
-    ----------
-    ranker, N, diversity, item_users
-        As in `rerank`.
-    item : int
-    filter_items, items : int array, optional
-        Items to leave out, or the only items to rank; not both.
+    """Return (ids, scores) of the items most similar to one, itself left out; parameters as in `rerank`.
 
     Examples
     --------
@@ -139,30 +115,22 @@ def similar(
     ((5,), False)
     """
     N = check_integer("N", N, 1)
-    check_diversity(diversity, item_users)
-    if items is not None and filter_items is not None:
-        raise InputError("pass filter_items or items, not both")
-    if items is not None:
-        allowed: dict[str, Any] = {"items": [k for k in np.atleast_1d(items) if k != item]}
-    else:
-        left_out = () if filter_items is None else filter_items
-        allowed = {"filter_items": [item, *np.atleast_1d(left_out)]}
-    ids, scores = ranker.similar_items(item, N=max(N, POOL) if diversity else N, **allowed)
-    result = diversify(Recommendations(ids, scores), N, diversity, item_users)
+    _check_diversity(diversity, item_users)
+    without = [item, *np.atleast_1d(() if filter_items is None else filter_items)]
+    pool = max(N, POOL) if diversity else N
+    result = Recommendations(*ranker.similar_items(item, N=pool, filter_items=without))
+    result = _diversify(result, N, diversity, item_users)
     return result.ids, result.scores
 
 
-def check_diversity(diversity: float, item_users: Any) -> None:
-    """Refuse a diversity out of range, or one without the histories."""
+def _check_diversity(diversity: float, item_users: Any) -> None:
     check_real("diversity", diversity, 0.0, 1.0)
     if diversity and item_users is None:
         raise InputError("diversity needs item_users: the histories, as a CSC matrix")
 
 
-def diversify(
-    result: Recommendations, N: int, diversity: float, item_users: Any = None
-) -> Recommendations:
-    """Return N items that `mmr` selects from the first hundred of a list; parameters as in `rerank`."""
+def _diversify(result: Recommendations, N: int, diversity: float, item_users: Any) -> Recommendations:
+    """Return N items that `mmr` selects from the first hundred of a list."""
     ids, scores = result.ids, result.scores
     if diversity and len(ids):
         ids, scores = ids[: max(N, POOL)], scores[: max(N, POOL)]

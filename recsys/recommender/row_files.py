@@ -67,28 +67,13 @@ def _json_lines(file: Any, columns: Mapping[str, type], blocks: Iterable[Block],
             file.write(line.encode("utf-8", errors="surrogatepass") + b"\n")
 
 
-def arrow_schema(columns: Mapping[str, type]) -> Any:
-    """Return the pyarrow schema of columns of str, int or float."""
-    import pyarrow as pa
-
-    kinds = {str: pa.string(), int: pa.int64(), float: pa.float64()}
-    return pa.schema([(name, kinds[kind]) for name, kind in columns.items()])
-
-
-def arrow_batch(schema: Any, block: Block) -> Any:
-    """Return rows as a pyarrow record batch."""
-    import pyarrow as pa
-
-    cells = list(zip(*block, strict=True)) if block else [()] * len(schema)
-    arrays = [pa.array(cell, field.type) for cell, field in zip(cells, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
 def _parquet(file: Any, columns: Mapping[str, type], blocks: Iterable[Block], raw: bool) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    schema = arrow_schema(columns)
+    kinds = {str: pa.string(), int: pa.int64(), float: pa.float64()}
+    schema = pa.schema([(name, kinds[kind]) for name, kind in columns.items()])
     with pq.ParquetWriter(file, schema) as writer:
         for block in blocks:
-            writer.write_table(pa.Table.from_batches([arrow_batch(schema, block)]))
+            cells = {name: [row[k] for row in block] for k, name in enumerate(columns)}
+            writer.write_table(pa.Table.from_pydict(cells, schema))

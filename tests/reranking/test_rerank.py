@@ -45,18 +45,16 @@ def test_without_wishes_it_is_recommend(ranker, liked):
 def test_dislikes_are_left_out_and_lower_what_goes_with_them(ranker, liked):
     row = liked[3]
     disliked = int(ranker.recommend(3, row, N=1).ids[0])
-    ids, scores = rerank(ranker, 3, row, 40, dislikes=[disliked], dislike_weight=0.8)
+    ids, scores = rerank(ranker, 3, row, 40, dislikes=[disliked])
     assert disliked not in ids and not set(ids) & set(row.indices)
     assert (np.diff(scores) <= 0).all()
     plain = ranker.scores(3, row)[0].astype(np.float64)
     alone = sp.csr_matrix(([1.0], [disliked], [0, 1]), (1, 40))
     against = ranker.scores(0, alone)[0].astype(np.float64)
     z = (against - against.mean()) / against.std()
-    wanted = plain[ids] - 0.8 * plain[ids].std() * z[ids]
+    wanted = plain[ids] - 0.5 * plain[ids].std() * z[ids]
     np.testing.assert_allclose(scores, wanted, rtol=1e-5, atol=1e-6)
-    order, _ = rerank(ranker, 3, row, 40, dislikes=[disliked], dislike_weight=0.0)
-    kept = [i for i in ranker.recommend(3, row, N=40).ids if i != disliked]
-    assert list(order) == kept
+    assert set(ids) == set(ranker.recommend(3, row, N=40).ids) - {disliked}
 
 
 def test_variety_makes_the_list_less_alike(ranker, liked):
@@ -83,26 +81,23 @@ def test_folded_in_and_empty_rows(ranker, liked):
 
 
 def test_bad_wishes_are_refused(ranker, liked):
-    for wrong in ({"dislikes": [99]}, {"diversity": 1.5}, {"dislike_weight": -1}, {"diversity": 0.5}):
+    for wrong in ({"dislikes": [99]}, {"diversity": 1.5}, {"diversity": 0.5}):
         with pytest.raises(InputError):
             rerank(ranker, 3, liked[3], 5, **wrong)
     with pytest.raises(InputError, match="one user at a time"):
         rerank(ranker, [3], liked[3], 5)
-    factors = make_ranker("lmf", factors=2, iterations=2).fit(liked, show_progress=False)
-    if "fold-in" not in factors.capabilities:
-        with pytest.raises(InputError, match="dislike_weight=0"):
-            rerank(factors, 3, liked[3], 5, dislikes=[1])
+    factors = make_ranker("bpr", factors=2, iterations=2).fit(liked, show_progress=False)
+    with pytest.raises(InputError, match="dislikes need"):
+        rerank(factors, 3, liked[3], 5, dislikes=[1])
 
 
 def test_similar_items_leave_the_item_out_and_keep_the_filters(ranker, liked):
     plain, scores = similar(ranker, 4, 6)
     assert 4 not in plain and (np.diff(scores) <= 0).all()
-    assert set(similar(ranker, 4, 40, items=[4, 1, 2])[0]) == {1, 2}
+    assert set(similar(ranker, 4, 40, filter_items=range(3, 40))[0]) == {0, 1, 2}
     assert set(similar(ranker, 4, 6, filter_items=[int(plain[0])])[0]).isdisjoint({4, plain[0]})
     varied, _ = similar(ranker, 4, 6, diversity=0.9, item_users=liked.tocsc())
     assert len(set(varied)) == 6 and list(varied) != list(plain)
-    with pytest.raises(InputError, match="not both"):
-        similar(ranker, 4, 6, items=[1], filter_items=[2])
     with pytest.raises(InputError, match="item_users"):
         similar(ranker, 4, 6, diversity=0.5)
 
@@ -123,8 +118,8 @@ def test_times_reach_the_ranker(liked):
         varied = rerank(ranker, 3, row, 6, times=given, diversity=0.4, item_users=columns)
         kept = dict(zip(wanted.ids.tolist(), wanted.scores.tolist(), strict=True))
         assert [kept[k] for k in varied.ids.tolist()] == varied.scores.tolist()
-        away = rerank(ranker, 3, row, 40, times=given, dislikes=[int(wanted.ids[0])], dislike_weight=0.0)
-        assert away.ids.tolist() == wanted.ids[1:].tolist()
+        away = rerank(ranker, 3, row, 40, times=given, dislikes=[int(wanted.ids[0])])
+        assert sorted(away.ids) == sorted(wanted.ids[1:])
     assert (
         rerank(ranker, 3, row, 40, times=when).ids.tolist()
         != rerank(ranker, 3, row, 40, times=back).ids.tolist()
