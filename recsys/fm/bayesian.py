@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_ndtr, ndtr
+from scipy.special import log_ndtr, ndtr, ndtri_exp
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -18,10 +18,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from recsys.errors import InputError
 from recsys.fm.base import clean_rows, weighed_rows
-from recsys.fm.gibbs import Sampler
 from recsys.fm.objective import Model
-from recsys.fm.solvers.pairs import pairs_of_rows
+from recsys.fm.penalties import L2
+from recsys.fm.solvers.descent import Shrinkage
+from recsys.fm.solvers.pairs import pair_epoch, pairs_of_rows
+from recsys.multilinear.arrays import Target
 from recsys.multilinear.forms import ANOVA, Form
+from recsys.multilinear.losses import LOSSES
+from recsys.multilinear.pairs import PairTerm
 from recsys.utils.features import checked_rows
 from recsys.utils.memory import check_fits
 from recsys.utils.progress import report
@@ -33,6 +37,9 @@ __all__ = ["BayesianFactorizationMachineClassifier", "BayesianFactorizationMachi
 WORSE = 1.2  # times the squared error of no model, from which a fit is warned of
 ROUNDING = 16.0 * float(np.finfo(np.float64).eps)
 HALVINGS = 60  # of the range in which an end of an interval lies
+REFRESHED = 10  # draws between predictions from the parameters
+# Of the normal-gamma prior over each group's mean and precision, and of the noise's: libFM's.
+SHAPE, RATE, PRIOR_ROWS = 1.0, 1.0, 1.0
 
 
 @dataclass(eq=False, repr=False)
@@ -119,71 +126,65 @@ class BayesianFactorizationMachine(BaseEstimator):
         scale: float = 1.0,
         weights: NDArray[np.float64] | None = None,
     ) -> None:
-        orders = range(2, self.degree + 1)
-        size = 1 + X.shape[1] * (1 + len(orders) * self.n_components)
-        kept = self.n_draws - self.burn_in
+        forms = [Form(ANOVA, order, 1) for order in range(2, self.degree + 1)]
+        model = Model.zeros(forms, X.shape[1], self.n_components, self.fit_linear)
+        kept, size = self.n_draws - self.burn_in, len(model.z)
         check_fits(
             size * kept,
             f"{kept:,} draws of {size:,} parameters",
             "lower n_draws or n_components, or raise burn_in",
         )
-        self._shape = (self.degree, self.n_components, self.fit_linear)
         split = X.shape[1] if self.split is None else self.split
         if split > X.shape[1]:
             raise InputError(f"split is {split}, and the rows have {X.shape[1]} columns")
-        ends = np.arange(split), np.arange(split, X.shape[1])
         seed = check_random_state(self.random_state).randint(2**31, size=4)
         sampler = Sampler(
-            pairs_of_rows(X, ends),
-            ends,
+            model,
+            X,
             y,
-            orders,
-            self.n_components,
-            X.shape[1],
-            classes,
-            self.fit_linear,
-            self.fit_intercept,
-            float(self.init_scale),
+            split,
             np.random.default_rng(seed),
-            self.num_threads or None,
-            weights,
+            classes=classes,
+            intercept=self.fit_intercept,
+            init_scale=float(self.init_scale),
+            row_weights=weights,
+            threads=self.num_threads or None,
         )
         draws, precisions, done = np.empty((kept, size)), np.empty(kept), 0
         total = np.zeros(len(y))
         self.history_: list[dict[str, float]] = []
         for k in range(self.n_draws):
             report(f"draw {k + 1}", k, self.n_draws)
-            found = sampler.draw()
-            error = scale * sampler.loss()
-            self.history_.append({"error": error, "precision": found.precision / scale**2})
+            sampler.draw()
+            error = scale * sampler.error()
+            self.history_.append({"error": error, "precision": sampler.precision / scale**2})
             if k >= self.burn_in:
-                draws[done], precisions[done] = found.z, found.precision
+                draws[done], precisions[done] = model.z, sampler.precision
                 total += sampler.fitted
                 done += 1
             if self.callback is not None and self.callback(k + 1, error) and done:
                 break
-        self.draws_, self.precisions_ = draws[:done], precisions[:done]
+        self._model, self.draws_, self.precisions_ = model, draws[:done], precisions[:done]
         left = (y - total / done) ** 2
-        if not classes and _mean(left, weights) > WORSE * _mean(y**2, weights) > 0.0:
+        if not classes and sampler.mean(left) > WORSE * sampler.mean(y**2) > 0.0:
             warnings.warn(
                 "the mean of the draws fits the training rows worse than no model: scale the features, "
                 "or raise n_draws and burn_in",
                 ConvergenceWarning,
                 stacklevel=3,
             )
+        self._average()
+
+    def _average(self) -> None:
         mean = self.draws_.mean(axis=0)
-        self.intercept_, self.w_ = float(mean[0]), mean[1 : 1 + X.shape[1]]
+        self.intercept_, self.w_ = float(mean[0]), mean[1 : 1 + self._model.features]
 
     def _each(self, X: ArrayLike) -> Iterator[NDArray[np.float64]]:
         """Yield each draw's predictions, (rows,)."""
         check_is_fitted(self)
         rows = clean_rows(checked_rows(self, X, accept_sparse="csr", dtype=np.float64, reset=False))
-        degree, components, linear = self._shape
-        model = Model.zeros(
-            [Form(ANOVA, order, 1) for order in range(2, degree + 1)], rows.shape[1], components, linear
-        )
         for z in self.draws_:
-            yield model.predict(rows, z, self.num_threads or None)
+            yield self._model.predict(rows, z, self.num_threads or None)
 
     def _of_draws(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return each draw's predictions, (draws, rows)."""
@@ -233,25 +234,20 @@ class BayesianFactorizationMachineRegressor(RegressorMixin, BayesianFactorizatio
         rows, y = clean_rows(X), np.asarray(y, dtype=np.float64)
         # The priors are for numbers around 0 that vary by about 1.
         with np.errstate(over="ignore"):
-            centre = _mean(y, weights) if self.fit_intercept else 0.0
-            scale = float(np.sqrt(_mean((y - centre) ** 2, weights)))
+            centre = float(np.average(y, weights=weights)) if self.fit_intercept else 0.0
+            scale = float(np.sqrt(np.average((y - centre) ** 2, weights=weights)))
         if not np.isfinite(scale):
             raise InputError("y is too large to be squared: scale it")
         if scale <= ROUNDING * abs(centre):  # one number in all rows, but for rounding
             scale, y = abs(centre) or 1.0, np.full(len(y), centre)
         self._sample(rows, (y - centre) / scale, False, scale, weights)
-        self._rescale(rows.shape[1], centre, scale)
-        return self
-
-    def _rescale(self, features: int, centre: float, scale: float) -> None:
-        """Turn draws for (y − centre)/scale into draws for y: A^m is homogeneous of degree m."""
-        ends = 1 + features * (1 + self.n_components * np.arange(self.degree))
-        self.draws_[:, : ends[0]] *= scale
+        features, k = rows.shape[1], self.n_components
+        powers = [np.full(features * k, 1.0 / order) for order in range(2, self.degree + 1)]
+        self.draws_ *= scale ** np.concatenate([np.ones(1 + features), *powers])  # A^m has degree m
         self.draws_[:, 0] += centre
-        for order, start, end in zip(range(2, self.degree + 1), ends, ends[1:], strict=False):
-            self.draws_[:, start:end] *= scale ** (1.0 / order)
         self.precisions_ /= scale**2
-        self.intercept_, self.w_ = self.intercept_ * scale + centre, self.w_ * scale
+        self._average()
+        return self
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
         """Return the mean over draws, (rows,), and optionally the predictive standard deviation.
@@ -291,10 +287,6 @@ class BayesianFactorizationMachineRegressor(RegressorMixin, BayesianFactorizatio
         return np.column_stack([_quantile(found, spread, share) for share in (tail, 1.0 - tail)])
 
 
-def _mean(values: NDArray[np.float64], weights: NDArray[np.float64] | None) -> float:
-    return float(values.mean() if weights is None else np.average(values, weights=weights))
-
-
 def _quantile(
     found: NDArray[np.float64], spread: NDArray[np.float64], share: float
 ) -> NDArray[np.float64]:
@@ -306,6 +298,121 @@ def _quantile(
         below = ndtr((middle - found) / spread).mean(axis=0) < share
         low, high = np.where(below, middle, low), np.where(below, high, middle)
     return 0.5 * (low + high)
+
+
+class Sampler:
+    """A chain over the parameters of a factorization machine: each is drawn given all others.
+
+    A prediction is linear in each parameter, so with normal priors and normal noise each has a normal
+    distribution given the rest: the step of a descent on pairs, with noise.
+
+    Parameters
+    ----------
+    model : Model
+        Its vector is the last draw.
+    X : (rows, features) CSR
+    y : (rows,) float64
+        Numbers, or ±1 for classes, which have probit regression.
+    split : int
+        Number of columns of the left part.
+    row_weights : (rows,) float64, optional
+        The noise of a row has the precision times its weight, and a row counts as so many.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        X: sp.csr_matrix,
+        y: NDArray[np.float64],
+        split: int,
+        rng: np.random.Generator,
+        *,
+        classes: bool = False,
+        intercept: bool = True,
+        init_scale: float = 0.1,
+        row_weights: NDArray[np.float64] | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self.model, self.X, self.y, self.rng = model, X, y, rng
+        self.classes, self.intercept, self.threads = classes, intercept, threads
+        self.row_weights = np.ones(len(y)) if row_weights is None else row_weights
+        self.rows = float(self.row_weights.sum())
+        self.ends = np.arange(split), np.arange(split, X.shape[1])
+        self.pairs = pairs_of_rows(X, self.ends)
+        for P in model.tables():
+            P[:] = init_scale * rng.standard_normal(P.shape)
+        self.target, self.precision, self.draws = y, 1.0, 0
+        self.fitted = model.predict(X, threads=threads)
+
+    def mean(self, values: NDArray[np.float64]) -> float:
+        """Return the weighted mean of a number of each row."""
+        return float(self.row_weights @ values / self.rows)
+
+    def error(self) -> float:
+        """Return the root mean squared error; of classes the mean −log-likelihood."""
+        if self.classes:
+            return -float(log_ndtr(self.y * self.fitted).mean())
+        return float(np.sqrt(self.mean((self.target - self.fitted) ** 2)))
+
+    def draw(self) -> None:
+        """Draw everything once."""
+        model = self.model
+        if self.classes:
+            self._draw_latent()
+        else:
+            squares = self.rows * self.mean((self.target - self.fitted) ** 2)
+            self.precision = self._gamma(0.5 * (SHAPE + self.rows), 0.5 * (RATE + squares))
+        if self.intercept:
+            spread = 1.0 / np.sqrt(self.precision * self.rows)
+            change = self.mean(self.target - self.fitted) + spread * self.rng.standard_normal()
+            self.fitted += change
+            model.z[0] += change
+        if model.linear:
+            self._draw_term(1, model.w[:, None])
+        for form, P in zip(model.forms, model.tables(), strict=True):
+            self._draw_term(form.order, P[0])
+        self.draws += 1
+        if self.draws % REFRESHED == 0:  # rounding does not pile up
+            self.fitted = model.predict(self.X, threads=self.threads)
+
+    def _draw_latent(self) -> None:
+        """Draw what lies behind the classes: normal around the prediction, on the class' side of 0."""
+        u = np.log(1.0 - self.rng.random(len(self.y)))
+        # y·latent is above 0: y·prediction − Φ⁻¹(u·Φ(y·prediction)), in logarithms for the tails
+        self.target = self.fitted - self.y * ndtri_exp(u + log_ndtr(self.y * self.fitted))
+
+    def _draw_term(self, m: int, P: NDArray[np.float64]) -> None:
+        loss = LOSSES.get("squared")
+        target = Target(self.target, self.fitted, loss.code, loss.curvature, self.row_weights)
+        scale = self.precision * len(self.y)  # of the sum over rows beside a mean
+
+        def prior(_: int, factors: NDArray[np.float64]) -> tuple[Any, Any, Any]:
+            means, precisions, noise = [], [], []
+            for p in factors:
+                # From w = 0 the precision would follow w, and w it, over dozens of draws.
+                mean, precision = self._draw_prior(p) if m > 1 or self.draws else (0.0, 1.0)
+                means.append(mean)
+                precisions.append(precision / scale)
+                noise.append(self.rng.standard_normal(len(p)) / np.sqrt(scale))
+            return np.array(precisions), np.array(means), np.array(noise)
+
+        left, right = self.ends
+        term = PairTerm(np.ones(m + 1), P[left], P[right], np.ones(P.shape[1]))
+        none = Shrinkage(0.0, L2, 0.0)
+        pair_epoch(self.pairs, [term], target, [none], threads=self.threads, prior=prior)
+        P[left], P[right] = term.left, term.right
+
+    def _draw_prior(self, p: NDArray[np.float64]) -> tuple[float, float]:
+        """Return a mean and a precision of what these parameters come from, drawn given them."""
+        n, total = len(p), float(p.sum())
+        weight = n + PRIOR_ROWS
+        spread = float(p @ p) - total * total / weight
+        precision = self._gamma(0.5 * (SHAPE + n), 0.5 * (RATE + spread))
+        mean = total / weight + self.rng.standard_normal() / np.sqrt(weight * precision)
+        return mean, precision
+
+    def _gamma(self, shape: float, rate: float) -> float:
+        return float(self.rng.gamma(shape, 1.0 / rate))
 
 
 @dataclass(eq=False, repr=False)

@@ -16,8 +16,9 @@ from recsys.fm import (
     BayesianFactorizationMachineRegressor,
     bayesian,
 )
-from recsys.fm.gibbs import Sampler
-from recsys.fm.solvers.pairs import pairs_of_rows
+from recsys.fm.bayesian import Sampler
+from recsys.fm.objective import Model
+from recsys.multilinear.forms import ANOVA, Form
 from tests.reference import gibbs as reference
 
 
@@ -43,33 +44,21 @@ def test_a_draw_is_that_of_dense_rows(seed, sizes, orders, threads):
     X, widths = joined(rng, 14, sizes)
     y = rng.standard_normal(X.shape[0])
     ends = np.arange(widths[0]), np.arange(widths[0], X.shape[1])
-    sampler = Sampler(
-        pairs_of_rows(X, ends),
-        ends,
-        y,
-        orders,
-        2,
-        X.shape[1],
-        False,
-        True,
-        True,
-        1.0,
-        np.random.default_rng(1),
-        threads,
-    )
-    bias, w, precision = 0.0, sampler.w[:, 0].copy(), None
-    tables = [(m, P.copy()) for m, P in zip(orders, sampler.tables, strict=True)]
+    model = Model.zeros([Form(ANOVA, m, 1) for m in orders], X.shape[1], 2, True)
+    sampler = Sampler(model, X, y, widths[0], np.random.default_rng(1), init_scale=1.0, threads=threads)
+    bias, w, precision = 0.0, model.w.copy(), None
+    tables = [(m, P[0].copy()) for m, P in zip(orders, model.tables(), strict=True)]
     same = np.random.default_rng(1)
-    for P in sampler.tables:
+    for P in model.tables():
         same.standard_normal(P.shape)
     dense, features = X.toarray(), [end for end in ends if len(end)]
     for k in range(2):
-        found = sampler.draw()
+        sampler.draw()
         bias, w, tables, precision = reference.draw(dense, y, features, bias, w, tables, same, k == 0)
         wanted = np.concatenate([[bias], w, *(P.ravel() for _, P in tables)])
-        np.testing.assert_allclose(found.z, wanted, rtol=1e-7, atol=1e-7)
-        assert found.precision == pytest.approx(precision, rel=1e-8)
-        np.testing.assert_allclose(sampler.fitted, sampler.predictions(), rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(model.z, wanted, rtol=1e-7, atol=1e-7)
+        assert sampler.precision == pytest.approx(precision, rel=1e-8)
+        np.testing.assert_allclose(sampler.fitted, model.predict(X), rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.thorough
@@ -147,27 +136,15 @@ def test_probabilities_are_those_of_the_classes():
 def test_latent_values_lie_on_the_side_of_their_class():
     X, y, widths = planted(400, classes=True)
     y = np.where(y > 0, 1.0, -1.0)
-    ends = np.arange(widths[0]), np.arange(widths[0], X.shape[1])
-    sampler = Sampler(
-        pairs_of_rows(X, ends),
-        ends,
-        y,
-        [2],
-        2,
-        X.shape[1],
-        True,
-        True,
-        True,
-        0.1,
-        np.random.default_rng(0),
-    )
+    model = Model.zeros([Form(ANOVA, 2, 1)], X.shape[1], 2, True)
+    sampler = Sampler(model, X, y, widths[0], np.random.default_rng(0), classes=True)
     for _ in range(5):
         sampler.draw()
-        sampler.bias += 300.0  # far in the tail of one class
+        model.z[0] += 300.0  # far in the tail of one class
         sampler.fitted += 300.0
         sampler._draw_latent()
         assert (sampler.target * y > 0).all() and np.isfinite(sampler.target).all()
-        sampler.bias -= 300.0
+        model.z[0] -= 300.0
         sampler.fitted -= 300.0
 
 

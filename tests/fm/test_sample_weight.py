@@ -323,7 +323,7 @@ def held(model, y):
         (-np.ones(40), "must not be negative"),
         (np.full(40, np.nan), "NaN or infinity"),
         (np.full(40, np.inf), "NaN or infinity"),
-        (np.zeros(40), "not 0 for all"),
+        (np.zeros(40), "not zero for all"),
         (["heavy"] * 40, "real numbers"),
         ([[1.0], [1.0, 2.0]], "must be an array"),
     ],
