@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.lab.planted import planted_interactions, recovery
-from recsys.fm import FactorizationMachineRegressor
+from recsys.fm import FactorizationMachineRegressor, interactions
 from recsys.optim.prox import prox_l1, prox_l21, prox_squared_l1, prox_squared_l21
 
 # %% [markdown]
@@ -65,4 +65,4 @@ model = FactorizationMachineRegressor(
 )
 model.sparsify(data.X, data.y, 24)
 print(model.n_used_interactions_, "interactions at gamma", round(model.gamma, 4))
-model.top_interactions(5)
+interactions(model, 5)

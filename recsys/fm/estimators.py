@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from recsys.errors import InputError
-from recsys.fm.base import Classifier, Regressor
+from recsys.errors import FitError, InputError
+from recsys.fm.base import Classifier, FactorMachine, Regressor
 from recsys.fm.objective import Model
-from recsys.fm.order_weights import check_theta, weights_of_ones
-from recsys.fm.selection import Interpretation
+from recsys.fm.selection import BLOCK
+from recsys.fm.solvers.weights import check_theta
 from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, POWER, PRODUCT, Form
+from recsys.multilinear.symmetric import elementary_polynomials
 from recsys.utils.validation import check_choice, check_integer
 
 __all__ = [
@@ -38,7 +44,7 @@ def with_ones(X: sp.csr_matrix, count: int) -> sp.csr_matrix:
 
 
 @dataclass(eq=False, repr=False)
-class _FactorizationMachine(Interpretation):
+class _FactorizationMachine(FactorMachine):
     """Base of both.
 
     Parameters
@@ -58,13 +64,18 @@ class _FactorizationMachine(Interpretation):
     fit_lower: str | None = "explicit"
     theta: ArrayLike | None = None
 
+    def _shares(self) -> bool:
+        return self.fit_lower in ("simplex", "inhomogeneous")
+
     def _orders(self) -> list[int]:
         if self._shares():
             return list(range(1, self.degree + 1))
         return list(range(2, self.degree + 1)) if self.fit_lower == "explicit" else [self.degree]
 
-    def _shares(self) -> bool:
-        return self.fit_lower in ("simplex", "inhomogeneous")
+    def _forms(self) -> list[Form]:
+        if self._shares():
+            return [Form(MIXED, self.degree, 1)]
+        return [Form(ANOVA, order, 1) for order in self._orders()]
 
     def _check_parameters(self) -> None:
         check_integer("degree", self.degree, 2, 20)
@@ -72,25 +83,20 @@ class _FactorizationMachine(Interpretation):
             check_choice("fit_lower", self.fit_lower, LOWER)
         if self.theta is not None:
             check_theta(self.theta, self.degree, self.fit_lower)
-        super()._check_parameters()  # type: ignore[misc]
+        super()._check_parameters()
 
     def _zeros(self, features: int) -> Model:
-        model: Model = super()._zeros(features)  # type: ignore[misc]
+        model = super()._zeros(features)
         if self.theta is not None:
             model.theta[0] = check_theta(self.theta, self.degree, self.fit_lower)
         return model
 
     def _dummies(self) -> int:
         """Columns of ones that let degree − 1 … 2 (and 1) share P with the highest order."""
-        return 0 if self.fit_lower != "augment" else self.degree - (2 if self.fit_linear else 1)  # type: ignore[attr-defined]
+        return 0 if self.fit_lower != "augment" else self.degree - (2 if self.fit_linear else 1)
 
     def _augmented(self, X: sp.csr_matrix) -> sp.csr_matrix:
         return with_ones(X, self._dummies())
-
-    def _forms(self) -> list[Form]:
-        if self._shares():
-            return [Form(MIXED, self.degree, 1)]
-        return [Form(ANOVA, order, 1) for order in self._orders()]
 
     def _learns_theta(self) -> bool:
         return self.fit_lower == "simplex"
@@ -104,20 +110,15 @@ class _FactorizationMachine(Interpretation):
         if order not in self._orders():
             raise InputError(f"an interaction of this model has {self._orders()} distinct features")
         if self._shares():
-            return self.P_[0][0], self.theta_[0, order - 1] * self.component_weights_[0]  # type: ignore[attr-defined]
+            return self.P_[0][0], self.order_weights()[order - 1]
         place = self._orders().index(order)
-        return self.P_[place][0], self.component_weights_[place]  # type: ignore[attr-defined]
+        return self.P_[place][0], self.component_weights_[place]
 
     def order_weights(self) -> NDArray[np.float64]:
         """Return the weights of the orders of a shared P, (degree, components).
 
         Entry (t − 1, s) multiplies A^t(p_s, x): θ under "simplex" and "inhomogeneous"; under "augment"
         what the columns of ones come to, e_(degree − t) of their entries in p_s; times λ_s.
-
-        Raises
-        ------
-        InputError
-            If no orders share a P.
 
         Notes
         -----
@@ -126,13 +127,95 @@ class _FactorizationMachine(Interpretation):
         check_is_fitted(self)
         m, ones = self.degree, self._dummies()
         if self._shares():
-            return self.theta_[0, :m, None] * self.component_weights_[0]  # type: ignore[attr-defined,no-any-return]
+            return self.theta_[0, :m, None] * self.component_weights_[0]
         if ones == 0:
             raise InputError(
                 "order_weights needs orders that share a P: fit_lower='augment', 'simplex' or "
                 "'inhomogeneous'"
             )
-        return weights_of_ones(self.P_[0][0][-ones:], m) * self.component_weights_[0]  # type: ignore[attr-defined]
+        out = np.zeros((m, self.P_[0].shape[2]))
+        for s, entries in enumerate(self.P_[0][0][-ones:].T):
+            e = [1.0, *elementary_polynomials(entries.copy(), ones)]
+            out[m - len(e) :, s] = e[::-1]
+        return out * self.component_weights_[0]
+
+    def interaction_weight(self, features: Sequence[int]) -> float:
+        """Return the weight of the product of these distinct features: Σ_s λ_s Π_j p_js."""
+        chosen = [int(j) for j in features]
+        if len(set(chosen)) != len(chosen):
+            raise InputError(f"an interaction has distinct features, not {chosen}")
+        P, weights = self._table_of(len(chosen))
+        return float((weights * np.prod(P[chosen], axis=0)).sum())
+
+    @property
+    def n_used_features_(self) -> int:
+        """Number of features with a nonzero row in some P."""
+        check_is_fitted(self)
+        return int(np.any([(P != 0).any(axis=(0, 2)) for P in self.P_], axis=0).sum())
+
+    @property
+    def n_used_interactions_(self) -> int:
+        """Number of pairs of features with nonzero weight."""
+        P, weights = self._table_of(2)
+        P = P[(P != 0).any(axis=1)]
+        count = 0
+        for start in range(0, len(P), BLOCK):
+            W = (P[start : start + BLOCK] * weights) @ P.T
+            count += int(np.count_nonzero(np.triu(W, start + 1)))
+        return count
+
+    def _selects(self) -> bool:
+        if self.penalty == "l2":
+            raise InputError("penalty 'l2' is not sparse: use a sparse penalty, such as 'ti'")
+        return True
+
+    @available_if(_selects)
+    def sparsify(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        n_interactions: int,
+        low: float | None = None,
+        high: float | None = None,
+        max_steps: int = 30,
+    ) -> Any:
+        """Fit again with the `gamma` that leaves n interactions, by bisection; returns self.
+
+        Parameters
+        ----------
+        X, y : as in fit
+        n_interactions : int ≥ 1
+        low, high : int, optional
+            Accepted range; by default 1% below to 3.5% above (Atarashi et al. 2021, 8.3).
+        max_steps : int ≥ 1
+            Fits.
+        """
+        check_integer("n_interactions", n_interactions, 1)
+        check_integer("max_steps", max_steps, 1)
+        least = n_interactions * 0.99 if low is None else low
+        most = n_interactions * 1.035 if high is None else high
+        gamma, weak, strong = self.gamma or 1e-6, 0.0, np.inf
+        for _ in range(max_steps):
+            model = clone(self).set_params(gamma=gamma)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                count = model.fit(X, y).n_used_interactions_
+            if least <= count <= most:
+                vars(self).update(vars(model))
+                return self
+            last = gamma
+            if count > most:
+                weak = gamma
+            else:
+                strong = gamma
+            if weak == 0.0 or strong == np.inf:
+                gamma *= 10.0 if strong == np.inf else 0.1
+            else:
+                gamma = float(np.sqrt(weak * strong))
+        raise FitError(
+            f"no gamma of penalty {self.penalty!r} leaves {least:g} to {most:g} interactions: the last, "
+            f"{last:.4g}, leaves {count}"
+        )
 
 
 @dataclass(eq=False, repr=False)
@@ -150,13 +233,13 @@ class FactorizationMachineRegressor(_FactorizationMachine, Regressor):
     Examples
     --------
     >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(200, 4))
+    >>> from recsys.fm import interactions
+    >>> X = np.random.default_rng(0).normal(size=(200, 4))
     >>> y = X[:, 0] - 2.0 * X[:, 1] * X[:, 2]
     >>> model = FactorizationMachineRegressor(n_components=2, beta=1e-5, tol=1e-3).fit(X, y)
     >>> round(model.score(X, y), 2)
     1.0
-    >>> model.top_interactions(1)[0][0]
+    >>> interactions(model, 1)[0][0]
     (1, 2)
     """
 
@@ -170,8 +253,7 @@ class FactorizationMachineClassifier(_FactorizationMachine, Classifier):
     Examples
     --------
     >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(200, 4))
+    >>> X = np.random.default_rng(0).normal(size=(200, 4))
     >>> y = X[:, 1] * X[:, 2] > 0
     >>> model = FactorizationMachineClassifier(n_components=2, tol=1e-2).fit(X, y)
     >>> model.predict_proba(X[:3]).shape
@@ -197,8 +279,7 @@ class AllSubsetsRegressor(_Subsets, Regressor):
     Examples
     --------
     >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(200, 4))
+    >>> X = np.random.default_rng(0).normal(size=(200, 4))
     >>> y = (1.0 + X[:, 0]) * (1.0 - 0.5 * X[:, 1])
     >>> model = AllSubsetsRegressor(n_components=1, beta=1e-5, tol=1e-3).fit(X, y)
     >>> round(model.score(X, y), 2)
@@ -217,8 +298,7 @@ class AllSubsetsClassifier(_Subsets, Classifier):
     Examples
     --------
     >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(200, 4))
+    >>> X = np.random.default_rng(0).normal(size=(200, 4))
     >>> y = (1.0 + X[:, 0]) * (1.0 - 0.5 * X[:, 1]) > 1.0
     >>> model = AllSubsetsClassifier(n_components=2, tol=1e-2).fit(X, y)
     >>> model.score(X, y) > 0.9
@@ -280,16 +360,9 @@ class PolynomialNetworkRegressor(_Network, Regressor):
     Examples
     --------
     >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(200, 4))
+    >>> X = np.random.default_rng(0).normal(size=(200, 4))
     >>> y = (X[:, 0] + X[:, 1]) * (X[:, 2] - X[:, 3])
     >>> model = PolynomialNetworkRegressor(n_components=2, beta=1e-5, tol=1e-3).fit(X, y)
-    >>> round(model.score(X, y), 2)
-    1.0
-    >>> y = (1.0 + X[:, 0] - X[:, 1]) ** 3
-    >>> model = PolynomialNetworkRegressor(
-    ...     degree=3, n_components=1, lifted=False, fit_lower="augment", beta=1e-5, solver="lbfgs"
-    ... ).fit(X, y)
     >>> round(model.score(X, y), 2)
     1.0
     """
@@ -306,8 +379,7 @@ class PolynomialNetworkClassifier(_Network, Classifier):
     Examples
     --------
     >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(200, 4))
+    >>> X = np.random.default_rng(0).normal(size=(200, 4))
     >>> y = (X[:, 0] + X[:, 1]) * (X[:, 2] - X[:, 3]) > 0
     >>> model = PolynomialNetworkClassifier(n_components=2, tol=1e-2).fit(X, y)
     >>> model.score(X, y) > 0.9

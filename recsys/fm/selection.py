@@ -15,10 +15,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss, mean_squared_error
 from sklearn.model_selection import train_test_split
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
-from recsys.errors import FitError, InputError
 from recsys.utils.validation import check_integer, check_real
 
 BLOCK = 512
@@ -83,15 +80,15 @@ def interactions(
         largest = np.argsort(-np.linalg.norm(P[used], axis=1), kind="stable")[:LARGEST]
         used = np.sort(used[largest])
         sets = np.array(list(combinations(used, 3)), dtype=np.int64).reshape(-1, 3)
+        if X is not None:
+            columns = (sp.csc_matrix(X) != 0).toarray()
+            sets = sets[[columns[:, members].all(axis=1).sum() >= min_rows for members in sets]]
     elif X is not None:
-        rows = sp.csr_matrix(X) != 0
-        together = sp.triu((rows.T.astype(np.int64) @ rows.astype(np.int64)), k=1, format="coo")
+        rows = (sp.csr_matrix(X) != 0).astype(np.int64)
+        together = sp.triu(rows.T @ rows, k=1, format="coo")
         sets = np.column_stack([together.row, together.col])[together.data >= min_rows]
     else:
         sets = _strongest_pairs(P, weights, used, n)
-    if order == 3 and X is not None:
-        columns = (sp.csc_matrix(X) != 0).toarray()
-        sets = sets[[columns[:, members].all(axis=1).sum() >= min_rows for members in sets]]
     values = (weights * np.prod(P[sets], axis=1)).sum(axis=1)
     best = np.lexsort((*sets.T[::-1], -np.abs(values)))[:n]
     label = (lambda j: int(j)) if names is None else (lambda j: names[j])
@@ -165,101 +162,3 @@ def regularization_path(
         counts = fitted.n_used_features_, fitted.n_used_interactions_
         path.append(PathPoint(gamma, deepcopy(fitted), float(loss), *counts))
     return path
-
-
-class Interpretation:
-    """Methods that interpret a factorization machine; `_table_of` is the model's."""
-
-    P_: Any
-    gamma: float
-    penalty: str
-
-    def _table_of(self, order: int) -> tuple[Any, Any]:
-        """Return the P of an order's interactions, (features, k), and its columns' weights."""
-        raise NotImplementedError
-
-    def interaction_weight(self, features: Sequence[int]) -> float:
-        """Return the weight of the product of these distinct features: Σ_s λ_s Π_j p_js."""
-        chosen = [int(j) for j in features]
-        if len(set(chosen)) != len(chosen):
-            raise InputError(f"an interaction has distinct features, not {chosen}")
-        P, weights = self._table_of(len(chosen))
-        return float((weights * np.prod(P[chosen], axis=0)).sum())
-
-    def top_interactions(
-        self, n: int = 10, names: Sequence[str] | None = None
-    ) -> list[tuple[tuple[Any, ...], float]]:
-        """Return the `n` pairs of features with the largest weights, as `interactions` does."""
-        return interactions(self, n, names)
-
-    @property
-    def n_used_features_(self) -> int:
-        """Number of features with a nonzero row in some P."""
-        check_is_fitted(self)
-        return int(np.any([(P != 0).any(axis=(0, 2)) for P in self.P_], axis=0).sum())
-
-    @property
-    def n_used_interactions_(self) -> int:
-        """Number of pairs of features with nonzero weight."""
-        P, weights = self._table_of(2)
-        P = P[(P != 0).any(axis=1)]
-        count = 0
-        for start in range(0, len(P), BLOCK):
-            W = (P[start : start + BLOCK] * weights) @ P.T
-            count += int(np.count_nonzero(np.triu(W, start + 1)))
-        return count
-
-    def _selects(self) -> bool:
-        if self.penalty == "l2":
-            raise InputError("penalty 'l2' is not sparse: use a sparse penalty, such as 'ti'")
-        return True
-
-    @available_if(_selects)
-    def sparsify(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        n_interactions: int,
-        low: float | None = None,
-        high: float | None = None,
-        max_steps: int = 30,
-    ) -> Any:
-        """Fit again with the `gamma` that leaves n interactions, by bisection; returns self.
-
-        Parameters
-        ----------
-        X, y : as in fit
-        n_interactions : int ≥ 1
-        low, high : int, optional
-            Accepted range; by default 1% below to 3.5% above (Atarashi et al. 2021, 8.3).
-        max_steps : int ≥ 1
-            Fits.
-        """
-        check_integer("n_interactions", n_interactions, 1)
-        check_integer("max_steps", max_steps, 1)
-        least = n_interactions * 0.99 if low is None else low
-        most = n_interactions * 1.035 if high is None else high
-        gamma, weak, strong = self.gamma or 1e-6, 0.0, np.inf
-        tried: list[tuple[float, int]] = []
-        for _ in range(max_steps):
-            model: Any = clone(self).set_params(gamma=gamma)  # type: ignore[type-var]
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                count = model.fit(X, y).n_used_interactions_
-            if least <= count <= most:
-                vars(self).update(vars(model))
-                return self
-            tried.append((gamma, count))
-            if count > most:
-                weak = gamma
-            else:
-                strong = gamma
-            if weak == 0.0 or strong == np.inf:
-                gamma *= 10.0 if strong == np.inf else 0.1
-            else:
-                gamma = float(np.sqrt(weak * strong))
-        near = min(tried, key=lambda entry: abs(entry[1] - n_interactions))
-        raise FitError(
-            f"no gamma of penalty {self.penalty!r} leaves {least:g} to {most:g} interactions: "
-            f"nearest gamma={near[0]:.4g} leaves {near[1]}"
-        )

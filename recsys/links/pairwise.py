@@ -10,11 +10,10 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
 from recsys.errors import FitError, InputError
-from recsys.fm.order_weights import check_theta
 from recsys.fm.penalties import PENALTIES, Penalty
 from recsys.fm.solvers.descent import Shrinkage
 from recsys.fm.solvers.pairs import block_of, pair_epoch
-from recsys.fm.solvers.weights import descend_on_simplex
+from recsys.fm.solvers.weights import check_theta, descend_on_simplex
 from recsys.links.base import LINKS, Array, Index, LinkPredictor, Parts, Task, check_symmetric
 from recsys.multilinear.arrays import Compressed, Target
 from recsys.multilinear.forms import ANOVA, Form

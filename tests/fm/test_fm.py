@@ -13,6 +13,7 @@ from recsys.fm import (
     FactorizationMachineRegressor,
     PolynomialNetworkClassifier,
     PolynomialNetworkRegressor,
+    interactions,
 )
 from recsys.fm.solvers.coordinate import coordinate_epoch
 from recsys.fm.solvers.descent import Shrinkage
@@ -234,7 +235,7 @@ def test_both_solvers_reach_the_same_quality_and_learn_the_interaction():
             n_components=4, degree=3, solver=solver, max_iter=300, tol=1e-8, beta=1e-5
         ).fit(X, y)
         assert model.score(X, y) > 0.98
-        assert model.top_interactions(1)[0][0] == (1, 2)
+        assert interactions(model, 1)[0][0] == (1, 2)
         assert model.interaction_weight([1, 2]) == pytest.approx(-1.0, abs=0.1)
 
 
@@ -249,9 +250,9 @@ def test_ti_and_cs_drop_what_does_not_interact():
         penalty="cs", solver="block", gamma=0.1, n_components=3, max_iter=200, beta=1e-4
     ).fit(X, y)
     for model in (ti, cs):
-        assert model.top_interactions(1)[0][0] == (0, 1) and model.n_used_features_ < 12
+        assert interactions(model, 1)[0][0] == (0, 1) and model.n_used_features_ < 12
     names = [f"f{j}" for j in range(12)]
-    assert ti.top_interactions(1, names)[0][0] == ("f0", "f1")
+    assert interactions(ti, 1, names)[0][0] == ("f0", "f1")
 
 
 def test_warm_start_goes_on():

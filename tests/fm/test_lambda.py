@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from recsys import InputError
-from recsys.fm import AllSubsetsRegressor, FactorizationMachineRegressor
+from recsys.fm import AllSubsetsRegressor, FactorizationMachineRegressor, interactions
 from recsys.fm.objective import Model, Objective, Regularization
 from recsys.fm.penalties import PENALTIES
 from recsys.fm.solvers.weights import component_values, lambda_step
@@ -121,7 +121,7 @@ def test_predictions_are_those_of_the_definition(lower, solver):
             for s, weight in enumerate(model.component_weights_[0])
         )
         assert model.interaction_weight([4, 1]) == pytest.approx(pair)
-        assert dict(model.top_interactions(15))[1, 4] == pytest.approx(pair)
+        assert dict(interactions(model, 15))[1, 4] == pytest.approx(pair)
     else:
         for (t, s), weight in np.ndenumerate(model.order_weights()):
             expected += weight * np.array([reference.anova(model.P_[0][0][:6, s], x, t + 1) for x in X])

@@ -10,6 +10,7 @@ from recsys.fm import (
     FactorizationMachineClassifier,
     FactorizationMachineRegressor,
     PolynomialNetworkRegressor,
+    interactions,
 )
 from recsys.fm.objective import Model, Objective, Regularization
 from recsys.fm.penalties import PENALTIES
@@ -438,8 +439,8 @@ def test_sparsify_ends_at_the_wanted_size_or_says_so():
     model = FactorizationMachineRegressor(penalty="ti", n_components=5, max_iter=200, init_scale=0.1)
     model.sparsify(X, y, 3)
     assert model.n_used_interactions_ == 3
-    assert {pair for pair, _ in model.top_interactions(3)} == {(0, 1), (2, 3), (4, 5)}
-    with pytest.raises(FitError, match="nearest gamma="):
+    assert {pair for pair, _ in interactions(model, 3)} == {(0, 1), (2, 3), (4, 5)}
+    with pytest.raises(FitError, match="no gamma of penalty 'cs' leaves 4 to 4"):
         FactorizationMachineRegressor(
             penalty="cs", solver="block", n_components=2, max_iter=20
         ).sparsify(X, y, 4, 4, 4)

@@ -5,19 +5,35 @@ Sources: Blondel et al. 2016, (17) for θ; Atarashi et al. 2019, (5) and (6) for
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from recsys.errors import InputError
 from recsys.fm.objective import Objective
 from recsys.multilinear.arrays import Compressed, Target
 from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, Form, fill_components
 from recsys.multilinear.losses import weighted_slopes
 from recsys.optim.prox import project_simplex
+from recsys.utils.features import real_array
 
-__all__ = ["descend_on_simplex", "lambda_step", "order_parts", "size_matters", "theta_step"]
+__all__ = ["check_theta", "descend_on_simplex", "lambda_step", "size_matters", "theta_step"]
 
 STEPS = 20
+
+
+def check_theta(theta: Any, degree: int, fit_lower: str | None) -> NDArray[np.float64]:
+    """Return given weights of the orders, (degree,)."""
+    if fit_lower != "inhomogeneous":
+        raise InputError(f"theta is only for fit_lower='inhomogeneous', not {fit_lower!r}")
+    try:
+        values = real_array("theta", theta, finite=True)
+    except InputError:
+        values = np.empty(0)
+    if values.shape != (degree,):
+        raise InputError(f"theta must be {degree} numbers, one for each order from 1 to degree")
+    return values
 
 
 def theta_step(objective: Objective) -> float:
@@ -27,7 +43,9 @@ def theta_step(objective: Objective) -> float:
     """
     model = objective.model
     P, theta = model.tables()[0][0], model.theta[0]
-    parts = order_parts(objective.X, P, len(theta), model.weights[0])
+    tables = np.empty((objective.X.shape[0], P.shape[1], len(theta)))
+    fill_components(ANOVA, Compressed.of(objective.X), P, tables)
+    parts = np.einsum("ist,s->it", tables, model.weights[0])  # Σ_s λ_s A^t(p_s, x)
     if objective.pairs is None:
         return descend_on_simplex(parts, theta, objective.target)
     (up, down), before = objective.pairs, theta.copy()
@@ -58,15 +76,6 @@ def descend_on_simplex(parts: NDArray[np.float64], theta: NDArray[np.float64], t
         np.add(target.pred, parts @ (new - theta), out=target.pred)
         theta[:] = new
     return float(np.abs(theta - before).sum())
-
-
-def order_parts(
-    X: sp.csr_matrix, P: NDArray[np.float64], degree: int, weights: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return Σ_s λ_s A^t(p_s, x) for each row and t = 1…degree, (rows, degree)."""
-    tables = np.empty((X.shape[0], P.shape[1], degree))
-    fill_components(ANOVA, Compressed.of(X), P, tables)
-    return np.ascontiguousarray(np.einsum("ist,s->it", tables, weights))
 
 
 def size_matters(form: Form) -> bool:
