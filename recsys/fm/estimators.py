@@ -201,7 +201,7 @@ class _FactorizationMachine(FactorMachine):
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 count = model.fit(X, y).n_used_interactions_
             if least <= count <= most:
-                vars(self).update(vars(model))
+                self.__dict__.update(vars(model))
                 return self
             last = gamma
             if count > most:

@@ -119,9 +119,9 @@ class KOMD(TwoClassMixin, BaseEstimator):
         check_real("tol", self.tol, 0.0, open_low=True)
         X, y = checked_rows(self, X, y, dtype="numeric", accept_sparse="csr")
         self.classes_ = two_classes(y)
-        if self._precomputed and X.shape[0] != X.shape[1]:
-            raise InputError(f"a precomputed kernel must be square to fit, not {X.shape}")
         K, sign = self._gram(X, None), np.where(y == self.classes_[1], 1.0, -1.0)
+        if K.shape[0] != K.shape[1]:
+            raise InputError(f"a precomputed kernel must be square to fit, not {K.shape}")
         if lam == 1.0:
             gamma, self.gap_ = np.where(sign > 0, 1 / (sign > 0).sum(), 1 / (sign < 0).sum()), 0.0
         else:

@@ -255,10 +255,10 @@ class _Descent(_Combination):
         self.stopped_ = "max_iter" if ratio < np.inf else "step"  # what all do not separate, none does
         while self.n_iter_ < self.max_iter and ratio < np.inf:
             self.n_iter_ += 1
-            top, bottom = mu @ a, mu @ b
+            top, bottom = float(mu @ a), max(float(mu @ b), 1e-300)
             # (9.15) without its factor μ_r, which stalls small weights: the natural gradient of a
             # softmax. It is taken relative to the ratio, so that one first η fits all data.
-            slope = (a * bottom - b * top) / max(bottom, 1e-300) ** 2 / max(ratio, 1e-300)
+            slope = (a * bottom - b * top) / bottom**2 / max(ratio, 1e-300)
             trial = at(beta - step * slope)
             promised = step * float(mu @ (slope - mu @ slope) ** 2)  # to first order, as a share
             if not trial[-1] < ratio * (1.0 - SUFFICIENT * promised):
