@@ -19,10 +19,7 @@ BATCH = 1 << 19  # entries of dense rows that are held at once
 def draw(rng: np.random.Generator, distribution: str, shape: tuple[int, ...]) -> NDArray[Any]:
     """Return independent entries of mean 0 and variance 1, float64."""
     if distribution == "rademacher":
-        signs = rng.integers(0, 2, shape).astype(np.float64)
-        signs *= 2.0
-        signs -= 1.0
-        return signs
+        return 2.0 * rng.integers(0, 2, shape) - 1.0
     if distribution == "gaussian":
         return rng.standard_normal(shape)
     if distribution == "uniform":

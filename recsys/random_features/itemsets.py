@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from operator import index
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -13,20 +13,20 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from recsys.errors import InputError
-from recsys.random_features._bases import DISTRIBUTIONS, draw
+from recsys.random_features._bases import draw
 from recsys.random_features.kernel_maps import _Map
 from recsys.utils.features import real_array
-from recsys.utils.memory import check_fits
-from recsys.utils.validation import check_choice, check_integer, check_real
+from recsys.utils.validation import check_ids, check_integer, check_real
 
-Family = Callable[[int], tuple[Sequence[Sequence[int]], ArrayLike | None]]
+Itemsets = Sequence[Sequence[int]]
+Family = Callable[[int], tuple[Itemsets, ArrayLike | None]]
 
 
 @dataclass(eq=False, repr=False)
 class ItemsetMap(_Map):
     """Random features of K(x, y) = Σ_V w_V Π_{j∈V} x_j y_j over chosen itemsets V (RK).
 
-    A repeated feature of an itemset gives a power of x_j; every occurrence has its own random entry,
+    A repeated feature of an itemset gives a power of x_j; every occurrence has its own random sign,
     which is equivalent to redundant feature augmentation.
 
     Parameters
@@ -41,7 +41,6 @@ class ItemsetMap(_Map):
         weight (α in the thesis).
     n_components : int ≥ 1
         D.
-    distribution : "rademacher", "gaussian", "uniform" or "laplace"
     random_state : int, Generator or None
     probabilities : (groups,) float > 0, optional
         Probability of each group, in ascending order of groups; equal by default.
@@ -70,51 +69,41 @@ class ItemsetMap(_Map):
            [2., 2.]])
     """
 
-    itemsets: Sequence[Sequence[int]] = ((0,),)
+    itemsets: Itemsets = ((0,),)
     weights: ArrayLike | None = None
     groups: ArrayLike | None = None
     n_components: int = 100
-    distribution: str = "rademacher"
     random_state: Any = 0
     probabilities: ArrayLike | None = None
     sparsity: float = 0.0
 
     def _check_parameters(self) -> None:
         check_integer("n_components", self.n_components, 1)
-        check_choice("distribution", self.distribution, DISTRIBUTIONS)
-        size = len(_itemsets(self.itemsets, "itemsets"))
-        if size == 0:
-            raise InputError("itemsets must contain at least one itemset")
-        if self.weights is not None:
-            _numbers(self.weights, size, "weights")
-        if self.groups is not None and np.shape(self.groups) != (size,):
-            raise InputError(f"groups must have one entry for each of {size} itemsets")
         check_real("sparsity", self.sparsity, 0.0, 1.0, open_high=True)
-        if self.probabilities is not None:
-            number = 0 if self.groups is None else len(np.unique(np.asarray(self.groups)))
-            _probabilities(self.probabilities, number)
+        if not len(self.itemsets):
+            raise InputError("itemsets must contain at least one itemset")
 
     def _draw(self, features: int, rng: np.random.Generator) -> None:
-        counts, start = _augmented(_itemsets(self.itemsets, "itemsets"), features)
-        groups = np.zeros(len(counts)) if self.groups is None else np.asarray(self.groups)
-        for group in np.unique(groups):
-            _all_differ([counts[v] for v in np.flatnonzero(groups == group)])
-        self._check_bases(int(start[-1]) + len(counts))
-        bases = _bases(counts, start, self.n_components, self.distribution, rng, self.sparsity)
-        if self.weights is not None:
-            bases *= np.sqrt(np.asarray(self.weights, dtype=np.float64))[:, None]
-        self.bases_: Any = bases / np.sqrt(self.n_components)
+        D, size = self.n_components, len(self.itemsets)
+        owner = np.zeros(size) if self.groups is None else real_array("groups", self.groups)
+        if owner.shape != (size,):
+            raise InputError(f"groups must have one entry for each of {size} itemsets")
+        names, owner = np.unique(owner, return_inverse=True)
+        for group in range(len(names)):
+            _check_distinct([self.itemsets[int(v)] for v in np.flatnonzero(owner == group)])
+        bases = _bases(self.itemsets, self.weights, features, D, rng, self.sparsity)
         if self.groups is not None:
-            names, owner = np.unique(np.asarray(self.groups), return_inverse=True)
+            p = np.full(len(names), 1.0 / len(names))
             if self.probabilities is None:
-                chosen = rng.integers(len(names), size=self.n_components)
-                scale: Any = np.sqrt(len(names))
+                chosen = rng.integers(len(names), size=D)
             else:
-                p = _probabilities(self.probabilities, len(names))
-                chosen = rng.choice(len(names), size=self.n_components, p=p)
-                scale = 1.0 / np.sqrt(p[chosen])
-            seen = owner.ravel()[:, None] == chosen[None, :]
-            self.bases_ = np.where(seen, self.bases_, 0.0) * scale
+                p = _positive("probabilities", self.probabilities, len(names))
+                if not p.all() or not np.isclose(p.sum(), 1.0):
+                    raise InputError("probabilities must be above 0 and sum to 1")
+                p = p / p.sum()
+                chosen = rng.choice(len(names), size=D, p=p)
+            bases = np.where(owner[:, None] == chosen, bases / np.sqrt(p[chosen]), 0.0)
+        self.bases_: Any = bases / np.sqrt(D)
         if self.groups is not None or self.sparsity:
             self.bases_ = sp.csr_matrix(self.bases_)
 
@@ -138,7 +127,6 @@ class CountableItemsetMap(_Map):
         below 1.
     n_components : int ≥ 1
         D.
-    distribution : "rademacher", "gaussian", "uniform" or "laplace"
     random_state : int, Generator or None
     ratio : float above 1, at most 100
         r: a large value makes late parts rare with large factors. The variance is finite only if Σₙ
@@ -165,40 +153,29 @@ class CountableItemsetMap(_Map):
 
     family: Family | None = None
     n_components: int = 100
-    distribution: str = "rademacher"
     random_state: Any = 0
     ratio: float = 2.0
 
     def _check_parameters(self) -> None:
         check_integer("n_components", self.n_components, 1)
-        check_choice("distribution", self.distribution, DISTRIBUTIONS)
         check_real("ratio", self.ratio, 1.0, 100.0, open_low=True)
-        if self.family is not None and not callable(self.family):
-            raise InputError("family must be a function of the number of a part")
 
     def _draw(self, features: int, rng: np.random.Generator) -> None:
-        family = powers_of_each(features) if self.family is None else self.family
+        family = self.family
+        if family is None:  # powers of single features, the constant once
+            family = lambda n: ([(j,) * n for j in range(features if n else 1)], None)  # noqa: E731
         D, r = self.n_components, float(self.ratio)
-        check_fits(2.0 * D, f"the parts of n_components={D}", "lower n_components")
         self.parts_ = rng.geometric(1.0 - 1.0 / r, D) - 1
-        self.itemsets_: dict[int, Sequence[Sequence[int]]] = {}
+        self.itemsets_: dict[int, Itemsets] = {}
         self.bases_ = {}
         for n, components in sorted(Counter(self.parts_.tolist()).items()):
-            part = family(n)
-            if not isinstance(part, tuple | list) or len(part) != 2:
-                raise InputError(f"part {n} of the family must be (itemsets, weights), not {part!r:.60}")
-            itemsets = _itemsets(part[0], f"the itemsets of part {n}")
-            counts, start = _augmented(itemsets, features)
-            _all_differ(counts)
-            self._check_bases(int(start[-1]) + len(counts), components / D)
-            bases = _bases(counts, start, components, self.distribution, rng)
-            if part[1] is not None:
-                bases *= np.sqrt(_numbers(part[1], len(counts), f"the weights of part {n}"))[:, None]
+            itemsets, weights = family(n)
+            _check_distinct(itemsets)
+            bases = _bases(itemsets, weights, features, components, rng)
             self.itemsets_[n] = itemsets
-            self.bases_[n] = bases * np.sqrt(r**n / (1.0 - 1.0 / r) / self.n_components)
+            self.bases_[n] = bases * np.sqrt(r**n / (1.0 - 1.0 / r) / D)
 
     def _map(self, rows: sp.csr_matrix) -> Any:
-        self._check_output(rows.shape[0])
         out = np.zeros((rows.shape[0], self.n_components))
         for n, itemsets in self.itemsets_.items():
             if len(itemsets):
@@ -206,93 +183,54 @@ class CountableItemsetMap(_Map):
         return out
 
 
-def powers_of_each(features: int) -> Family:
-    """Return the family of all powers of single features, the constant once."""
-    return lambda n: ([(j,) * n for j in range(features if n else 1)], None)
+def _check_distinct(itemsets: Itemsets) -> None:
+    """Refuse a multiset that comes twice: its two random entries would be one."""
+    if len({tuple(sorted(V)) for V in itemsets}) < len(itemsets):
+        raise InputError("an itemset is repeated: pass it once, with the sum of its weights")
 
 
-def _itemsets(given: Any, name: str) -> list[tuple[int, ...]]:
-    """Return itemsets as tuples of int, or raise InputError."""
-    try:
-        if isinstance(given, Iterator):
-            raise TypeError  # one pass would leave nothing for the next
-        itemsets = [tuple(itemset) for itemset in given]
-        if any(isinstance(j, bool) for itemset in itemsets for j in itemset):
-            raise TypeError  # True is no feature, though Python takes it for 1
-        return [tuple(map(index, itemset)) for itemset in itemsets]
-    except TypeError:
-        raise InputError(
-            f"{name} must be sequences of integers, as in [(0,), (0, 1)], not {given!r:.60}"
-        ) from None
-
-
-def _numbers(given: Any, size: int, name: str) -> NDArray[np.float64]:
-    out = real_array(name, given, finite=True)
+def _positive(name: str, values: Any, size: int) -> NDArray[np.float64]:
+    out = real_array(name, values, finite=True)
     if out.shape != (size,) or (out < 0).any():
         raise InputError(f"{name} must be {size} non-negative numbers")
     return out
 
 
-def _probabilities(given: Any, groups: int) -> NDArray[np.float64]:
-    p = _numbers(given, groups, "probabilities")
-    if not (p > 0).all() or not np.isclose(p.sum(), 1.0):
-        raise InputError("probabilities must be positive and sum to 1")
-    return p / p.sum()
-
-
-def _augmented(
-    itemsets: Sequence[Sequence[int]], features: int
-) -> tuple[list[Counter[int]], NDArray[np.int64]]:
-    """Return how often each itemset has each feature, and where each feature's copies start."""
-    used = [j for itemset in itemsets for j in itemset]
-    if used and not 0 <= min(used) <= max(used) < features:
-        wrong = min(used) if min(used) < 0 else max(used)
-        raise InputError(f"an itemset names feature {wrong} of {features}")
-    counts = [Counter(itemset) for itemset in itemsets]
-    copies = np.zeros(features, dtype=np.int64)
-    for count in counts:
-        for j, times in count.items():
-            copies[j] = max(copies[j], times)
-    return counts, np.concatenate([[0], np.cumsum(copies)])
-
-
-def _all_differ(counts: list[Counter[int]]) -> None:
-    """Refuse a multiset that comes twice: its two random entries would be one."""
-    seen = set()
-    for count in counts:
-        key = tuple(sorted(count.elements()))
-        if key in seen:
-            raise InputError(f"itemset {key} is repeated: pass it once, with the sum of its weights")
-        seen.add(key)
-
-
 def _bases(
-    counts: list[Counter[int]],
-    start: NDArray[np.int64],
+    itemsets: Itemsets,
+    weights: ArrayLike | None,
+    features: int,
     components: int,
-    distribution: str,
     rng: np.random.Generator,
     sparsity: float = 0.0,
 ) -> NDArray[np.float64]:
-    """Return the product of the random entries of each itemset, (itemsets, components)."""
-    entries = draw(rng, distribution, (int(start[-1]), components))
+    """Return √w times the product of the random entries of each itemset, (itemsets, components).
+
+    A feature has as many entries as it occurs in one itemset at most, the k-th for the k-th occurrence.
+    """
+    counts = [Counter(check_ids("feature of an itemset", V, features).tolist()) for V in itemsets]
+    copies = np.zeros(features, dtype=np.int64)
+    for count in counts:
+        for j, times in count.items():
+            copies[j] = max(int(copies[j]), times)
+    start = np.cumsum(copies) - copies
+    entries = draw(rng, "rademacher", (int(copies.sum()), components))
     if sparsity:
         entries *= (rng.random(entries.shape) >= sparsity) / np.sqrt(1.0 - sparsity)
     bases = np.ones((len(counts), components))
-    for v, count in enumerate(counts):
+    for base, count in zip(bases, counts, strict=True):
         for j, times in count.items():
-            bases[v] *= np.prod(entries[start[j] : start[j] + times], axis=0)
+            base *= np.prod(entries[start[j] : start[j] + times], axis=0)
+    if weights is not None:
+        bases *= np.sqrt(_positive("weights", weights, len(counts)))[:, None]
     return bases
 
 
-def _products(rows: sp.csr_matrix, itemsets: Sequence[Sequence[int]]) -> sp.csr_matrix:
+def _products(rows: sp.csr_matrix, itemsets: Itemsets) -> sp.csr_matrix:
     """Return Π_{j∈V} x_j of each row and itemset, (rows, itemsets)."""
-    columns = rows.tocsc()
-    out = []
-    for itemset in itemsets:
-        product = sp.csc_matrix(np.ones((rows.shape[0], 1))) if len(itemset) == 0 else None
-        for j in itemset:
-            column = columns[:, [j]]
-            product = column if product is None else product.multiply(column)
-        out.append(sp.csc_matrix(product))
-    return sp.csr_matrix(sp.hstack(out, format="csr"))
+    columns, one = rows.tocsc(), sp.csc_matrix(np.ones((rows.shape[0], 1)))
+    products = [
+        reduce(lambda product, j: product.multiply(columns[:, [j]]), itemset, one)
+        for itemset in itemsets
+    ]
+    return sp.csr_matrix(sp.hstack(products, format="csr"))

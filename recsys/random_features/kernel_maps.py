@@ -7,14 +7,13 @@ Sources: Atarashi, Maji and Oyama 2019; Atarashi's thesis, chapter 4.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import reduce
 from math import comb
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.kernel_approximation import PolynomialCountSketch
 from sklearn.utils.validation import check_is_fitted
@@ -30,7 +29,6 @@ from recsys.random_features._bases import (
     sparse_map,
 )
 from recsys.utils.features import checked_rows
-from recsys.utils.memory import check_fits
 from recsys.utils.validation import check_choice, check_integer, check_real
 
 SAMPLINGS = {  # of each kernel
@@ -38,8 +36,7 @@ SAMPLINGS = {  # of each kernel
     "all-subsets": ("dense",),
     "polynomial": ("dense", "sparse", "subsampled", "sketch"),
 }
-DENSE = "lower n_components, or set sampling to sparse or subsampled"
-AT_ONCE = 1 << 24  # entries of a sparse projection that are held, 12 bytes each, or those of one row
+SPARSE_ROWS = 1000  # that are projected at once
 BATCH = 1 << 21  # entries of the dense rows that a circulant map has at once
 
 
@@ -63,28 +60,7 @@ class _Map(TransformerMixin, BaseEstimator):
 
     def _rows(self, X: ArrayLike, reset: bool) -> sp.csr_matrix:
         checked: Any = checked_rows(self, X, accept_sparse="csr", dtype=np.float64, reset=reset)
-        rows = sp.csr_matrix(checked, copy=True)  # writable, as what is compiled takes it
-        if np.abs(rows.data).max(initial=0.0) > np.finfo(np.float32).max:
-            raise InputError("X contains a number too large for float32: scale the features")
-        return rows
-
-    def _check_bases(self, features: int, tables: float = 1) -> None:
-        D = self.n_components
-        what = f"the bases of {features} features and n_components={D}"
-        check_fits(float(tables) * features * D, what, DENSE)
-
-    def _check_sparse_bases(self, features: int, entries: float, tables: int) -> None:
-        """Refuse `tables` sparse bases for which memory is not free."""
-        D = self.n_components
-        what = f"the bases of {features} features and n_components={D}"
-        # An entry is a value and an index; of a base that is drawn there are several copies at once, and
-        # a component has an array of its own.
-        check_fits(D * ((1.5 * tables + 5.1) * entries + 16.0), what, "lower n_components")
-
-    def _check_output(self, rows: int) -> None:
-        D = self.n_components
-        what = f"the random features of {rows} rows and n_components={D}"
-        check_fits(float(rows) * D, what, "transform fewer rows at a time, or lower n_components")
+        return sp.csr_matrix(checked, copy=True)  # writable, as compiled code takes it
 
     def _check_parameters(self) -> None:
         raise NotImplementedError
@@ -180,16 +156,6 @@ class RandomKernelMap(_Map):
     coef: float = 0.0
     random_state: Any = 0
 
-    def bases(self) -> NDArray[np.float64]:
-        """Return the vectors of a circulant map as a matrix, (features, n_components)."""
-        d = self.omega_.shape[1]
-        self._check_bases(d, 2)
-        shift = (np.arange(d)[:, None] - np.arange(d)[None, :]) % d  # [output, feature]
-        rows = [
-            sign[:, None] * omega[shift] for omega, sign in zip(self.omega_, self.sign_, strict=True)
-        ]
-        return np.vstack(rows)[: self.n_components].T
-
     def _check_parameters(self) -> None:
         check_choice("kernel", self.kernel, tuple(SAMPLINGS))
         check_choice(f"sampling of kernel {self.kernel}", self.sampling, SAMPLINGS[self.kernel])
@@ -198,16 +164,13 @@ class RandomKernelMap(_Map):
         check_choice("distribution", self.distribution, DISTRIBUTIONS)
         if self.sampling != "dense" and self.distribution != "rademacher":
             raise InputError(f"sampling {self.sampling} needs distribution rademacher")
-        if check_real("sparsity", self.sparsity, 0.0, 1.0) == 1.0:
-            raise InputError("sparsity must be below 1")
+        check_real("sparsity", self.sparsity, 0.0, 1.0, open_high=True)
         if self.sampling == "subsampled":
             check_integer("subset", self.subset, 1 if self._polynomial else self.degree)
         if check_real("coef", self.coef, 0.0) > 0.0 and not (
             self._polynomial and self.sampling in ("dense", "sketch")
         ):
-            raise InputError(
-                "coef is for kernel polynomial with sampling dense or sketch: leave it at 0"
-            )
+            raise InputError("coef is for kernel polynomial with sampling dense or sketch")
 
     @property
     def _polynomial(self) -> bool:
@@ -219,51 +182,41 @@ class RandomKernelMap(_Map):
         getattr(self, f"_draw_{self.sampling}")(features, rng)
 
     def _draw_dense(self, features: int, rng: np.random.Generator) -> None:
-        D = self.n_components
+        D, m = self.n_components, self.degree
         if not self._polynomial:
-            # signs are drawn as integers
-            self._check_bases(features, 2 if self.distribution == "rademacher" else 1)
             self.bases_: Any = draw(rng, self.distribution, (features, D))
             return
-        self._check_bases(features, self.degree)
-        orders = np.arange(self.degree + 1)
-        choices = np.array([float(comb(self.degree, int(n))) for n in orders])
-        weight = choices * float(self.coef) ** (self.degree - orders)
+        weight = np.array([comb(m, n) * float(self.coef) ** (m - n) for n in range(m + 1)])
         share = weight / weight.sum()
-        self.orders_ = rng.choice(self.degree + 1, D, p=share)
+        self.orders_ = rng.choice(m + 1, D, p=share)
         self.scales_ = np.sqrt(weight[self.orders_] / share[self.orders_])
-        self.bases_ = draw(rng, self.distribution, (self.degree, features, D))
+        self.bases_ = draw(rng, self.distribution, (m, features, D))
 
     def _draw_sparse(self, features: int, rng: np.random.Generator) -> None:
-        tables = self.degree if self._polynomial else 1
-        self._check_sparse_bases(features, features * (1.0 - self.sparsity), tables)
-        found = [draw_sparse(rng, features, self.n_components, self.sparsity) for _ in range(tables)]
-        self.bases_, self.scale_ = found if self._polynomial else found[0], 1.0
+        tables = [
+            draw_sparse(rng, features, self.n_components, self.sparsity)
+            for _ in range(self.degree if self._polynomial else 1)
+        ]
+        self.bases_, self.scale_ = tables if self._polynomial else tables[0], 1.0
 
     def _draw_subsampled(self, features: int, rng: np.random.Generator) -> None:
-        k, D = min(self.subset, features), self.n_components
-        tables = self.degree if self._polynomial else 1
-        self._check_sparse_bases(features, k, tables)
-        found = []
-        for _ in range(tables):
+        k, D, m = min(self.subset, features), self.n_components, self.degree
+        tables = []
+        for _ in range(m if self._polynomial else 1):
             where = np.concatenate([rng.choice(features, k, replace=False) for _ in range(D)])
             values = draw(rng, "rademacher", (len(where),))
-            columns = np.repeat(np.arange(D), k)
-            found.append(sp.csr_matrix((values, (where, columns)), (features, D)))
+            tables.append(sp.csr_matrix((values, (where, np.repeat(np.arange(D), k))), (features, D)))
         if self._polynomial:
-            self.bases_, self.scale_ = found, float((features / k) ** (0.5 * self.degree))
-            return
-        m = min(self.degree, features)
-        self.bases_ = found[0]
-        self.scale_ = float(np.exp(0.5 * (_log_choose(features, k) - _log_choose(features - m, k - m))))
+            self.bases_, self.scale_ = tables, (features / k) ** (0.5 * m)
+        else:
+            self.bases_ = tables[0]
+            shares = [(features - i) / (k - i) for i in range(min(m, features))]
+            self.scale_ = float(np.sqrt(np.prod(shares)))
 
     def _draw_circulant(self, features: int, rng: np.random.Generator) -> None:
-        blocks = -(-self.n_components // features)
-        what = f"the bases of {features} features and n_components={self.n_components}"
-        # two tables, and the integers that the second one is drawn as
-        check_fits(3.0 * blocks * features, what, "lower n_components")
-        self.omega_ = draw(rng, "rademacher", (blocks, features))
-        self.sign_ = draw(rng, "rademacher", (blocks, features))
+        shape = (-(-self.n_components // features), features)
+        self.omega_ = draw(rng, "rademacher", shape)
+        self.sign_ = draw(rng, "rademacher", shape)
 
     def _draw_sketch(self, features: int, rng: np.random.Generator) -> None:
         self.sketch_ = PolynomialCountSketch(
@@ -276,26 +229,33 @@ class RandomKernelMap(_Map):
     # ---- features
 
     def _map(self, rows: sp.csr_matrix) -> Any:
+        scale = 1.0 / np.sqrt(self.n_components)
         if self.sampling == "sketch":
             return self.sketch_.transform(rows)
-        if self.sampling in ("sparse", "subsampled"):
-            if self._polynomial:
-                return self._sparse_products(rows)
-            scale = self.scale_ / np.sqrt(self.n_components)
-            return sparse_map(rows, self.bases_, self.degree, scale)
-        self._check_output(rows.shape[0])
         if self.sampling == "circulant":
-            return self._circulant(rows)
-        if not self._polynomial:
-            subsets = self.kernel == "all-subsets"
-            signs = self.distribution == "rademacher" and not subsets
-            order = 0 if subsets else self.degree
-            features = sign_map if signs else dense_map
-            return features(rows, self.bases_, order, 1.0 / np.sqrt(self.n_components))
-        out = np.tile(self.scales_ / np.sqrt(self.n_components), (rows.shape[0], 1))
-        for t, bases in enumerate(self.bases_):
-            out *= np.where(self.orders_ > t, rows @ bases, 1.0)
-        return out
+            return scale * self._circulant(rows)
+        if self.sampling in ("sparse", "subsampled"):
+            scale *= self.scale_
+            if not self._polynomial:
+                return sparse_map(rows, self.bases_, self.degree, scale)
+            # some rows at a time: a projection has far more entries than the product of two
+            starts = range(0, rows.shape[0], SPARSE_ROWS)
+            parts = [self._product(rows[start : start + SPARSE_ROWS]) for start in starts]
+            return scale * sp.vstack(parts, format="csr")
+        if self._polynomial:
+            out = np.tile(scale * self.scales_, (rows.shape[0], 1))
+            for t, bases in enumerate(self.bases_):
+                out *= np.where(self.orders_ > t, rows @ bases, 1.0)
+            return out
+        if self.kernel == "all-subsets":
+            return dense_map(rows, self.bases_, 0, scale)
+        features = sign_map if self.distribution == "rademacher" else dense_map
+        return features(rows, self.bases_, self.degree, scale)
+
+    def _product(self, rows: sp.csr_matrix) -> sp.csr_matrix:
+        """Return the products of the projections of sparse rows."""
+        projections = (rows @ bases for bases in self.bases_)
+        return sp.csr_matrix(reduce(lambda one, other: one.multiply(other), projections))
 
     def _circulant(self, rows: sp.csr_matrix) -> NDArray[np.float64]:
         """Return power sums by FFT, and the kernel by Newton's identities, some dense rows at a time."""
@@ -312,25 +272,7 @@ class RandomKernelMap(_Map):
                 width = min(d, self.n_components - b * d)
                 found = newton_identities(sums)[-1] * sign**self.degree
                 out[start : start + step, b * d : b * d + width] = found[:, :width]
-        out /= np.sqrt(self.n_components)
         return out
-
-    def _sparse_products(self, rows: sp.csr_matrix) -> sp.csr_matrix:
-        """Map some rows at a time: a projection has far more entries than the product of two."""
-        most = np.zeros(rows.shape[0], dtype=np.int64)
-        for bases in self.bases_:
-            met = np.append(0, np.cumsum(np.diff(bases.indptr)[rows.indices], dtype=np.int64))
-            np.maximum(most, np.diff(met[rows.indptr]), out=most)
-        part = np.cumsum(most) // AT_ONCE
-        edges = [0, *(np.flatnonzero(np.diff(part)) + 1), rows.shape[0]]
-        parts = [self._product(rows[a:b]) for a, b in pairwise(edges)]
-        return parts[0] if len(parts) == 1 else sp.vstack(parts, format="csr")
-
-    def _product(self, rows: sp.csr_matrix) -> sp.csr_matrix:
-        out: Any = rows @ self.bases_[0]
-        for bases in self.bases_[1:]:
-            out = out.multiply(rows @ bases)
-        return sp.csr_matrix(out * (self.scale_ / np.sqrt(self.n_components)))
 
 
 def SparseRandomKernelMap(
@@ -374,7 +316,3 @@ def TensorSketch(
     return RandomKernelMap(
         "polynomial", degree, n_components, sampling="sketch", coef=coef, random_state=random_state
     )
-
-
-def _log_choose(n: int, k: int) -> float:
-    return float(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
