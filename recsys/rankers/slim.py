@@ -9,12 +9,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from recsys._jit import in_parts, jit, parallel
-from recsys.rankers.base import DENSE_ITEMS, Data
+from recsys.rankers.base import Data
 from recsys.rankers.item_weights import ItemWeights, co_occurrences, kept_form
 from recsys.rankers.registry import RANKERS
+from recsys.utils.memory import check_fits
 from recsys.utils.validation import check_integer, check_real
 
-TOP_K = 200  # above 8,000 items
+BLOCK = 512  # items whose weights are found at once
 
 
 @RANKERS.add("slim")
@@ -34,8 +35,7 @@ class SLIM(ItemWeights):
     tol : float > 0
         Stop when no weight changes by more in a sweep.
     top_k : int ≥ 1, optional
-        Number of items with the largest cosines that predict an item; by default all, and 200 above
-        8,000 items.
+        Number of items with the largest cosines that predict an item; by default all.
 
     Other parameters: as in `Ranker`.
 
@@ -76,42 +76,44 @@ class SLIM(ItemWeights):
     def _fit(self, data: Data) -> None:
         items = data.liked.shape[1]
         counts = co_occurrences(data.liked).astype(np.float32)
-        longest = int(np.diff(counts.indptr).max())
-        top_k = self.top_k or (items if items <= DENSE_ITEMS else TOP_K)
-        k = min(top_k, longest)
-        near = np.full((items, k), -1, dtype=np.int32)
-        weights = np.zeros((items, k), dtype=np.float32)
+        useful = int((counts > self.l1).sum(axis=1).max())
+        most = min(self.top_k or items, max(useful, 1))
+        check_fits(most * most, f"SLIM with {most:,} predictors of an item", "pass top_k=200")
+        arrays = (counts.indptr, counts.indices, counts.data, counts.diagonal())
+        options = (float(self.l1), float(self.l2), int(self.iterations), float(self.tol))
+        parts = []
         with parallel() as threads:
-            arrays = (counts.indptr, counts.indices, counts.data, counts.diagonal())
-            options = (float(self.l1), float(self.l2), int(self.iterations), float(self.tol))
-            rounds = min(64, 1 + items // 128)
-            in_parts(threads, _descend, *arrays, *options, near, weights, rounds=rounds)
-        used = weights > 0
-        target = np.repeat(np.arange(items), used.sum(axis=1))
-        entries = (weights[used], (near[used], target))
-        self.weights_ = kept_form(sp.csr_matrix(entries, shape=(items, items), dtype=np.float32))
+            for begin in range(0, items, BLOCK):
+                rows = min(BLOCK, items - begin)
+                near = np.full((rows, most), -1, dtype=np.int32)
+                weights = np.zeros((rows, most), dtype=np.float32)
+                in_parts(threads, _descend, begin, *arrays, *options, near, weights)
+                used = weights > 0
+                entries = weights[used], near[used], np.append(0, np.cumsum(used.sum(axis=1)))
+                parts.append(sp.csr_matrix(entries, shape=(rows, items)))
+        self.weights_ = kept_form(sp.csr_matrix(sp.vstack(parts).T))
 
 
 # ---- kernels
 
 
 @jit
-def _descend(first, stride, indptr, indices, data, own, l1, l2, iterations, tol, near, weights):
-    """Row j of near and weights receives the items that predict item j, by index, and their weights.
+def _descend(first, stride, offset, indptr, indices, data, own, l1, l2, iterations, tol, near, weights):
+    """Row j of near and weights receives the items that predict item offset + j, and their weights.
 
     The gradient of item i starts at its count with j and other weights only lower it, so that items
     with counts up to l1 never enter. A row of counts is looked up when its weight first changes.
     """
-    m, most = near.shape
-    local = np.full(m, -1, dtype=np.int32)
+    most = near.shape[1]
+    local = np.full(len(own), -1, dtype=np.int32)
     gram, have = np.empty((most, most), dtype=np.float32), np.empty(most, dtype=np.bool_)
-    slope, cosine = np.empty(most), np.empty(m)
-    for j in range(first, m, stride):
-        begin, end = indptr[j], indptr[j + 1]
+    slope, cosine = np.empty(most), np.empty(len(own))
+    for j in range(first, len(near), stride):
+        begin, end = indptr[offset + j], indptr[offset + j + 1]
         useful = 0
         for p in range(begin, end):
             i = indices[p]
-            fine = i != j and data[p] > l1
+            fine = i != offset + j and data[p] > l1
             cosine[p - begin] = -data[p] / np.sqrt(own[i]) if fine else 1.0
             useful += fine
         if useful > most:
