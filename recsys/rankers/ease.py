@@ -21,7 +21,6 @@ from recsys.utils.sparse import row_votes
 from recsys.utils.threads import safe_blas
 from recsys.utils.validation import check_integer, check_real
 
-TOP_K = 200  # where the inverse of all items is too large
 SPARSE_ITEMS = 100_000  # up to which `auto` tries it
 
 
@@ -43,8 +42,8 @@ class EASE(ItemWeights):
     dropout : float, 0 ≤ dropout < 1
         Probability that an interaction is hidden from the regressions, in expectation.
     top_k : int ≥ 1, optional
-        Number of items with the largest cosines that predict an item; by default all, and 200 above
-        8,000 items. Takes items · top_k³ operations.
+        Number of items with the largest cosines that predict an item, in items · top_k³ operations; by
+        default all, by the inverse of one matrix of items × items.
     votes : float ≥ 0
         Exponent of user weights |u|^−votes: the matrix is Rᵀ diag(|u|^−votes) R + λI, and λ, n_i and n̄
         are in units of these weights. 0 for Steck's model.
@@ -105,7 +104,7 @@ class EASE(ItemWeights):
     def _fit_counts(self, counts: sp.csr_matrix, n_users: int) -> None:
         """Fit on the co-occurrences of items, XᵀX with the users of each item on its diagonal."""
         items, counts = counts.shape[1], counts.astype(np.float64)
-        top_k = self.top_k or (items if items <= DENSE_ITEMS else TOP_K)
+        top_k = self.top_k or items
         if top_k >= items - 1:
             check_memory(24 * items * items, f"EASE on {items:,} items", None, "pass top_k=200")
             self.weights_ = self._inverse_weights(counts.toarray(order="F"))
