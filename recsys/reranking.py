@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from recsys.errors import CapabilityError, InputError
 from recsys.rankers.base import Ranker, Recommendations
 from recsys.utils.sparse import row_of
-from recsys.utils.topn import all_but
 from recsys.utils.validation import check_ids, check_integer, check_real, take_columns
 
 DISLIKE_WEIGHT = 0.5  # standard deviations of the scores
@@ -65,7 +64,9 @@ def rerank(
     if len(disliked) and not ranker.folds_in:
         raise CapabilityError(f"{ranker.name} cannot rank a history, which dislikes need")
     if items is not None and filter_items is None and filter_already_liked_items:
-        filter_items, items = all_but(user_items.shape[1], items), None
+        # As `filter_items`, so that listed items that are liked already stay out.
+        listed = check_ids("items", items, user_items.shape[1])
+        filter_items, items = np.setdiff1d(np.arange(user_items.shape[1]), listed), None
     options |= {"filter_items": filter_items, "items": items}
     options["filter_already_liked_items"] = filter_already_liked_items
     pool = user_items.shape[1] if len(disliked) else max(N, POOL) if diversity else N

@@ -91,7 +91,6 @@ def drawn(monkeypatch):
 
     monkeypatch.setattr(progress, "_drawn", recorded)
     monkeypatch.setattr(progress, "QUIET", 0.0)
-    monkeypatch.setattr("recsys.evaluation.run.QUIET", 0.0)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     monkeypatch.delitem(sys.modules, "ipykernel", raising=False)  # another test may have read it
     return shown
@@ -114,12 +113,13 @@ def test_a_fit_draws_a_bar_in_a_terminal(name, liked, drawn, monkeypatch):
     assert not drawn
 
 
-def test_a_bar_begins_when_it_has_been_quiet_for_long_enough(drawn):
-    with progress.bar(True, quiet=1e9) as told:
-        told("a", 0, 1)
-    assert not drawn
+def test_a_bar_begins_when_it_has_been_quiet_for_long_enough(drawn, monkeypatch):
     with progress.bar(True) as told:
         told("a", 1, 2)
+    assert drawn == [("a", 0.5)]
+    monkeypatch.setattr(progress, "QUIET", 1e9)
+    with progress.bar(True) as told:
+        told("b", 0, 1)
     assert drawn == [("a", 0.5)]
 
 
@@ -136,7 +136,6 @@ def test_an_evaluation_draws_a_bar_where_it_is_asked_for(drawn):
 @pytest.mark.parametrize("target", ["lists.csv", None])
 def test_lists_of_all_users_draw_a_bar_where_it_is_asked_for(drawn, monkeypatch, tmp_path, target):
     monkeypatch.setattr("recsys.recommender.lists.BLOCK", 100)
-    monkeypatch.setattr("recsys.recommender.recommender.QUIET", 0.0)
     model = Recommender("popularity").fit(load_dataset("sample"))
     asked = {"path": None if target is None else f"{tmp_path}/{target}"}
     model.recommend_all(**asked)

@@ -31,7 +31,7 @@ from recsys.evaluation.report import MetricValue, Report, Result
 from recsys.evaluation.significance import Comparison, compare_all, holm
 from recsys.utils.attempts import Dropped, attempt, check_some_left
 from recsys.utils.parallel import count_jobs, picklable, run_tasks
-from recsys.utils.progress import QUIET, Listener, bar, listening, within
+from recsys.utils.progress import Listener, bar, listening, within
 from recsys.utils.progress import report as report_step
 from recsys.utils.validation import check_flag, check_integer, check_real, texts_of
 
@@ -137,7 +137,7 @@ def evaluate(
     options = {"keep": keep, "filter_liked": filter_liked}
     job = _Job(data, named, parts, parsed, SideInformation(data, protocol), options)
     interrupted = False
-    with bar(progress is True, QUIET) as drawn:
+    with bar(progress is True) as drawn:
         listener = progress if callable(progress) else drawn
         try:
             job.run(n_jobs, budget, listener, on_result)
@@ -239,7 +239,7 @@ class _Task(NamedTuple):
     deadline: float
 
 
-class _OutOfTimeError(Exception):
+class _OutOfTimeError(BaseException):
     """The budget is used up."""
 
 

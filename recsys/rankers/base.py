@@ -22,7 +22,7 @@ from recsys.rankers.answers import Explanation, Lists, Recommendations, best_ite
 from recsys.rankers.inputs import Candidate, Data, Rows, checked_data, checked_times
 from recsys.rankers.recency import aligned
 from recsys.registry import check_parameters
-from recsys.utils.progress import bar_of_python
+from recsys.utils.progress import bar_of_fit
 from recsys.utils.topn import candidates
 from recsys.utils.validation import check_ids, check_integer, clean_matrix
 
@@ -206,7 +206,7 @@ class Ranker:
         data = dataclasses.replace(data, show_progress=show_progress, callback=callback)
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
-        with bar_of_python(show_progress):
+        with bar_of_fit(show_progress):
             self._fit(data)
         if data.times is not None and self.reads_times():
             self.times_ = data.times

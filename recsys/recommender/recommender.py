@@ -46,7 +46,7 @@ from recsys.recommender.updates import updated
 from recsys.reranking import similar
 from recsys.utils import frames
 from recsys.utils.parallel import count_jobs
-from recsys.utils.progress import QUIET, bar, listening
+from recsys.utils.progress import bar, listening
 from recsys.utils.validation import check_choice, check_flag, check_integer, check_real
 
 LOG = logging.getLogger(__name__)
@@ -275,7 +275,7 @@ class Recommender:
         """
         package, chosen, n_jobs = self.package, ListOptions(**options), count_jobs(n_jobs)
         users = Users.known(package)
-        with bar(check_flag("show_progress", show_progress), QUIET) as progress, listening(progress):
+        with bar(check_flag("show_progress", show_progress)) as progress, listening(progress):
             blocks = row_blocks(package, users, n, chosen, check_flag("why", why), n_jobs)
             if path is None:
                 return _table(package, [row for block in blocks for row in block], why)

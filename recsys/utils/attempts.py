@@ -1,15 +1,11 @@
-"""One of several candidates is tried: if it fails, it is dropped with its reason; the others go on."""
+"""Work that may fail: its result, or the reason in one line."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from contextvars import copy_context
 from typing import NamedTuple, TypeVar
 
 from recsys.errors import FitError, InputError, RecsysError, one_line
-from recsys.utils.progress import listening, report
-
-__all__ = ["Dropped", "attempt", "check_some_left", "why"]
 
 T = TypeVar("T")
 LONGEST = 300  # characters of a reason
@@ -30,35 +26,20 @@ def attempt(work: Callable[[], T]) -> T | Dropped:
     """Return the result of the work, or why it failed.
 
     Every Exception is a reason, running out of memory too: other candidates may need less. What stops
-    the work on purpose passes: KeyboardInterrupt and its like, and whatever a listener to its progress
-    raises.
+    the work on purpose, KeyboardInterrupt and its like, is a BaseException and passes.
     """
-    outer, stops = copy_context(), list[BaseException]()
-
-    def heard(step: str, done: float, total: int) -> None:
-        try:
-            outer.run(report, step, done, total)
-        except BaseException as stop:
-            stops.append(stop)
-            raise
-
     try:
-        with listening(heard):
-            return work()
+        return work()
     except Exception as error:
-        if any(error is stop for stop in stops):
-            raise
         return Dropped(why(error), isinstance(error, InputError))
 
 
 def why(error: Exception) -> str:
     """Return an error in one line; of one that is not ours, its kind first."""
-    text = str(error)
-    if isinstance(error, MemoryError):
-        text = f"out of memory{': ' if text else ''}{text}"
-    elif not isinstance(error, RecsysError):
-        text = f"{type(error).__name__}{': ' if text else ''}{text}"
-    return one_line(text, LONGEST)
+    if isinstance(error, RecsysError):
+        return one_line(str(error), LONGEST)
+    kind = "out of memory" if isinstance(error, MemoryError) else type(error).__name__
+    return one_line(": ".join(filter(None, (kind, str(error)))), LONGEST)
 
 
 def check_some_left(what: str, labels: Collection[str], failed: Mapping[str, Dropped]) -> None:

@@ -1,4 +1,4 @@
-"""Progress of long work: loops report steps to a callback, which may stop the work by raising."""
+"""Progress of long work: loops report steps to a callback."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recsys._jit import when_compiling
 Listener = Callable[[str, float, int], None]
 
 COMPILING = "compiling once, for some seconds"
-QUIET = 2.0  # seconds before a bar of Python begins
+QUIET = 2.0  # seconds before a bar begins
 _LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
@@ -27,11 +27,6 @@ def report(step: str, done: float, total: int) -> None:
         listener(step, done, total)
 
 
-def heard() -> bool:
-    """Return whether this thread has a listener."""
-    return _LISTENER.get() is not None
-
-
 when_compiling.append(lambda: report(COMPILING, 0.0, 1))
 
 
@@ -39,7 +34,7 @@ when_compiling.append(lambda: report(COMPILING, 0.0, 1))
 def listening(listener: Listener | None) -> Iterator[None]:
     """Hear the reports of what runs inside, in this thread, by listener(step, done, total).
 
-    A listener may raise to stop the work. None changes nothing.
+    A listener may raise a BaseException to stop the work. None changes nothing.
 
     >>> heard = []
     >>> with listening(lambda step, done, total: heard.append((step, done, total))):
@@ -82,15 +77,15 @@ def within(step: str, done: float, total: int, part: float = 1.0) -> Iterator[No
 
 
 @contextmanager
-def bar(show: bool, quiet: float = 0.0) -> Iterator[Callable[[str, float, int | None], None]]:
+def bar(show: bool) -> Iterator[Callable[[str, float, int | None], None]]:
     """Yield progress(step, done, total): a bar in a terminal or a notebook, with the time left.
 
-    It begins after `quiet` seconds. A total of None is not known.
+    It begins after some seconds. A total of None is not known.
     """
     if not (show and (sys.stderr.isatty() or "ipykernel" in sys.modules)):
         yield lambda step, done, total: None
         return
-    begins = time.monotonic() + quiet
+    begins = time.monotonic() + QUIET
     with ExitStack() as stack:
         draw: Callable[[str, float, int | None], None] | None = None
 
@@ -132,10 +127,10 @@ def _drawn() -> Iterator[Callable[[str, float, int | None], None]]:
 
 
 @contextmanager
-def bar_of_python(show: bool) -> Iterator[None]:
-    """Draw what is reported inside as a bar, from the third second on, unless a listener is there."""
+def bar_of_fit(show: bool) -> Iterator[None]:
+    """Draw what is reported inside as a bar, unless a listener is there."""
     if not show or _LISTENER.get() is not None:
         yield
         return
-    with bar(True, QUIET) as drawn, listening(drawn):
+    with bar(True) as drawn, listening(drawn):
         yield

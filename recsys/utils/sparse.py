@@ -10,31 +10,18 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def binary(X: sp.csr_matrix, dtype: Any = np.float64) -> sp.csr_matrix:
-    """Return a matrix of ones where X, without explicit zeros, has entries; the pattern is shared.
-
-    >>> import scipy.sparse as sp
-    >>> binary(sp.csr_matrix([[0, 3], [2, 0]])).toarray()
-    array([[0., 1.],
-           [1., 0.]])
-    """
+    """Return a matrix of ones where X, without explicit zeros, has entries; the pattern is shared."""
     return sp.csr_matrix((np.ones(X.nnz, dtype), X.indices, X.indptr), X.shape)
 
 
 def entries_of(X: sp.csr_matrix, values: NDArray[Any]) -> sp.csr_matrix:
-    """Return a matrix with X's pattern, shared and not copied, and other values; zeros stay stored.
-
-    >>> import scipy.sparse as sp
-    >>> entries_of(sp.csr_matrix([[0, 3], [2, 0]]), np.array([0.0, 7.0])).nnz
-    2
-    """
+    """Return a matrix with X's pattern, shared and not copied, and other values; zeros stay stored."""
     return sp.csr_matrix((values, X.indices, X.indptr), X.shape)
 
 
 def masked(X: sp.csr_matrix, mask: NDArray[np.bool_]) -> sp.csr_matrix:
     """Return the entries of X that a mask, (nnz,), has; zeros stay stored.
 
-    Examples
-    --------
     >>> import scipy.sparse as sp
     >>> masked(sp.csr_matrix([[1, 3], [2, 0]]), np.array([False, True, True])).toarray()
     array([[0, 3],
@@ -58,12 +45,7 @@ def row_of(items: ArrayLike, n_items: int) -> sp.csr_matrix:
 
 
 def owners(X: sp.csr_matrix) -> NDArray[np.int64]:
-    """Return the row of each stored entry, (nnz,) int64, in the order of `X.data`.
-
-    >>> import scipy.sparse as sp
-    >>> owners(sp.csr_matrix([[1, 1], [0, 1]]))
-    array([0, 0, 1])
-    """
+    """Return the row of each stored entry, (nnz,) int64, in the order of `X.data`."""
     return np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
 
 
@@ -82,23 +64,12 @@ def random_halves(X: sp.csr_matrix, rng: np.random.Generator) -> NDArray[np.bool
 
 
 def row_votes(rows: sp.csr_matrix, votes: float) -> NDArray[np.float64]:
-    """Return how much each row counts under the user-weight exponent, |row|^−votes, (rows,).
-
-    >>> import scipy.sparse as sp
-    >>> row_votes(sp.csr_matrix([[1, 1, 1, 1], [0, 0, 0, 0]]), 0.5)
-    array([0.5, 1. ])
-    """
+    """Return how much each row counts under the user-weight exponent, |row|^−votes, (rows,)."""
     return np.asarray(np.maximum(np.diff(rows.indptr), 1).astype(np.float64) ** -votes)
 
 
 def unit_rows(X: sp.csr_matrix) -> sp.csr_matrix:
-    """Return a float64 copy whose rows have length 1; empty ones stay empty.
-
-    >>> import scipy.sparse as sp
-    >>> unit_rows(sp.csr_matrix([[3.0, 4.0], [0.0, 0.0]])).toarray()
-    array([[0.6, 0.8],
-           [0. , 0. ]])
-    """
+    """Return a float64 copy whose rows have length 1; empty ones stay empty."""
     norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
     scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
     out = sp.csr_matrix(X, dtype=np.float64, copy=True)

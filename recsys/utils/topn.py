@@ -39,17 +39,6 @@ def candidates(
     return Candidates(mask, int(mask.sum()), only is not None)
 
 
-def all_but(size: int, only: ArrayLike | None) -> NDArray[np.int64] | None:
-    """Return the items not listed, or None for no list.
-
-    As `filter_items`, they leave listed items of the user's profile out of the answer, which a list
-    passed as `items` does not.
-    """
-    if only is None:
-        return None
-    return np.setdiff1d(np.arange(size), check_ids("items", only, size))
-
-
 def top_n(
     scores: NDArray[np.floating],
     rows: sp.csr_matrix,
