@@ -19,7 +19,7 @@ from recsys.rankers.registry import RANKERS, list_rankers, make_ranker
 from recsys.utils.attempts import Dropped, attempt
 from recsys.utils.extras import install_hint
 from recsys.utils.parallel import count_jobs, run_tasks
-from recsys.utils.spec import parse_spec
+from recsys.utils.spec import format_spec, parse_spec
 from recsys.utils.validation import check_choice, check_integer
 
 __all__ = ["Tuned", "tunable", "tune"]
@@ -112,45 +112,46 @@ def tune(
         return trial[0], attempt(lambda: value(trial[1]))
 
     study = _study(f"{data.name}/{protocol}/{seed}/{metric}/{model}", storage)
-    jobs, refused = count_jobs(n_jobs), list[Dropped]()
-    while (left := trials - len(_complete(study)) - len(refused)) > 0:
-        asked: dict[int, tuple[Any, dict[str, Any]]] = {}
+    from optuna.trial import TrialState  # late: it is optional
+
+    jobs, failed = count_jobs(n_jobs), list[Dropped]()
+    while (left := trials - len(_complete(study)) - len(failed)) > 0:
+        batch: list[tuple[Any, dict[str, Any]]] = []
         for _ in range(min(jobs, left)):
             if progress is not None:
-                progress(f"{name}, trial {trials - left + len(asked) + 1}", trials - left, trials)
+                done = trials - left
+                progress(f"{name}, trial {done + len(batch) + 1}", done, trials)
             study.sampler = _sampler(seed, len(study.trials))
             trial = study.ask()
             params = _suggested(trial, name, fixed, in_time)
             trial.set_user_attr("params", params)
-            asked[trial.number] = trial, params
-        units = [(number, params) for number, (_, params) in asked.items()]
-        for number, found in run_tasks(measured, units, jobs):
-            if isinstance(found, Dropped):
-                refused.append(found)
-                study.tell(asked[number][0], state=_state("FAIL"))
+            batch.append((trial, params))
+        units = list(enumerate(params for _, params in batch))
+        for number, result in run_tasks(measured, units, jobs):
+            if isinstance(result, Dropped):
+                failed.append(result)
+                study.tell(batch[number][0], state=TrialState.FAIL)
             else:
-                study.tell(asked[number][0], found)
+                study.tell(batch[number][0], result)
     if progress is not None:
         progress("done", trials, trials)
-    done = [(dict(trial.user_attrs["params"]), float(trial.value)) for trial in _complete(study)]
-    if not done:
+    complete = [(dict(trial.user_attrs["params"]), float(trial.value)) for trial in _complete(study)]
+    if not complete:
         text = f"no trial of {name} could be evaluated on {data.name}: "
-        text += "; ".join(dict.fromkeys(one.reason for one in refused))
-        raise InputError(text) if all(one.wrong_input for one in refused) else FitError(text)
-    params, best = max(done, key=lambda pair: pair[1])
-    text = ",".join(f"{key}={value}" for key, value in params.items())
-    return Tuned(f"{name}:{text}" if text else name, params, best, done)
+        text += "; ".join(dict.fromkeys(one.reason for one in failed))
+        raise InputError(text) if all(one.wrong_input for one in failed) else FitError(text)
+    params, best = max(complete, key=lambda pair: pair[1])
+    return Tuned(format_spec(name, params), params, best, complete)
 
 
 def training_part(data: Interactions, protocol: str, seed: int) -> Interactions:
     """Return the training half of a protocol's first fold as interactions."""
     train = next(iter(split(data, protocol, seed=seed))).train.tocoo()
-    wanted = train.row.astype(np.int64) * data.n_items + train.col
-    keep = np.isin(np.asarray(data.users, dtype=np.int64) * data.n_items + data.items, wanted)
-    columns: dict[str, Any] = {}
-    for name in ("users", "items", "rating", "time", "weight"):
-        column = getattr(data, name)
-        columns[name] = None if column is None else column[keep]
+    pairs = train.row.astype(np.int64) * data.n_items + train.col
+    keep = np.isin(np.asarray(data.users, dtype=np.int64) * data.n_items + data.items, pairs)
+    names = ("users", "items", "rating", "time", "weight")
+    columns: dict[str, Any] = {name: getattr(data, name) for name in names}
+    columns = {name: None if column is None else column[keep] for name, column in columns.items()}
     return replace(data, held_out=None, **columns)
 
 
@@ -184,14 +185,8 @@ def _sampler(seed: int, number: int) -> Any:
         return optuna.samplers.TPESampler(seed=own, constant_liar=True)
 
 
-def _state(name: str) -> Any:
-    import optuna
-
-    return optuna.trial.TrialState[name]
-
-
 def _complete(study: Any) -> list[Any]:
-    return study.get_trials(deepcopy=False, states=(_state("COMPLETE"),))
+    return [trial for trial in study.trials if trial.value is not None]
 
 
 def _suggested(trial: Any, name: str, fixed: dict[str, Any], in_time: bool) -> dict[str, Any]:

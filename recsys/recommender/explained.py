@@ -34,6 +34,7 @@ ROUNDING = 1e-9  # of the score: what sums of shares differ by
 TRIED = 4  # liked items that are left out, for each change that is listed
 CLOSE = 1e-3  # relative difference from the score in the list that is not mentioned
 MIN_PROFILE = 5  # liked items of a profile with a rule
+COUNTS = ("hits", "support", "others_hits", "others")  # of a rule of other users
 
 
 @dataclass(frozen=True)
@@ -99,10 +100,7 @@ class Why:
         if self.rule is not None:
             rule = {
                 "items": [{"item": str(name), "title": title} for name, title in self.rule_items],
-                "hits": self.rule.hits,
-                "support": self.rule.support,
-                "others_hits": self.rule.others_hits,
-                "others": self.rule.others,
+                **{name: getattr(self.rule, name) for name in COUNTS},
                 "text": self.rule_text,
             }
         return {
@@ -184,11 +182,7 @@ def explained(
     folds = profile.fold_in and "fold-in" in ranker.capabilities
     options: dict[str, Any] = {"recalculate_user": folds, "times": times}
     result = reasons(ranker, userid, row, index, n, **options)
-    rule = None
-    if row.nnz:
-        rule = item_rule(
-            package.user_items, row.indices, index, exclude=profile.user, item_users=package.item_users
-        )
+    rule = _item_rule(package, profile, index) if row.nnz else None
     listed, rank = None, None
     if changes:
         what = what_if(ranker, userid, row, index, TRIED * changes, **options)
@@ -226,6 +220,11 @@ def explained(
         changes=listed,
         notes=() if folds else _stored_note(ranker, profile, index, result.score, rank),
     )
+
+
+def _item_rule(package: ModelPackage, profile: Profile, item: int) -> ItemRule | None:
+    options = {"exclude": profile.user, "item_users": package.item_users}
+    return item_rule(package.user_items, profile.items, item, **options)
 
 
 def _stored_note(
@@ -275,7 +274,7 @@ class Rules:
         """Return a table of the rules of other users, one for an item."""
         names = ("item", "title", "rule")
         columns = {name: [row[k] for row in self.items] for k, name in enumerate(names)}
-        for name in ("hits", "support", "others_hits", "others"):
+        for name in COUNTS:
             columns[name] = [getattr(row[3], name) for row in self.items]
         return frames.make(columns, self.kind)
 
@@ -290,9 +289,7 @@ def list_rules(
     """Return the rules behind a list of items."""
     word, listed = word_of(package), []
     for k in items:
-        rule = item_rule(
-            package.user_items, profile.items, k, exclude=profile.user, item_users=package.item_users
-        )
+        rule = _item_rule(package, profile, k)
         if rule is not None:
             sentence = text.rule_sentence(package.titles, rule, word=word)
             listed.append((package.item_ids[k], str(package.titles[k]), sentence, rule))

@@ -23,30 +23,23 @@ def id_list(what: str, ids: Any) -> list[str | int]:
     >>> id_list("users", "12"), id_list("users", np.array([1, 2])), id_list("users", (3,))
     (['12'], [1, 2], [3])
     """
-    if _is_id(ids):
+    if isinstance(ids, (str, int, np.integer)):
         return [one_id(what, ids)]
     for method in ("to_pylist", "to_list", "tolist"):  # pyarrow, polars and pandas, NumPy
         if hasattr(ids, method):
             ids = getattr(ids, method)()
             break
     if isinstance(ids, (bytes, Mapping)) or not hasattr(ids, "__iter__"):
-        raise InputError(f"{what} must be ids, text or integers, not {_shown(ids)}")
+        ids = [ids]
     return [one_id(what, one) for one in ids]
 
 
 def one_id(what: str, name: Any) -> str | int:
     """Return an id as text or an integer."""
-    if not _is_id(name):
-        raise InputError(f"{what} must be ids, text or integers, not {_shown(name)}")
+    if not isinstance(name, (str, int, np.integer)) or isinstance(name, bool):
+        shown = repr(name)[:60].split("\n")[0]
+        raise InputError(f"{what} must be ids, text or integers, not {shown}")
     return str(name) if isinstance(name, str) else int(name)
-
-
-def _is_id(value: Any) -> bool:
-    return isinstance(value, (str, int, np.integer)) and not isinstance(value, bool)
-
-
-def _shown(value: Any) -> str:
-    return repr(value)[:60].split("\n")[0]
 
 
 def left_out(
@@ -124,11 +117,9 @@ def _end(name: str, end: Any, dates: bool) -> float:
     """Return an end of a range as a number or in seconds; NaN for no end."""
     if end is None:
         return float("nan")
-    if isinstance(end, np.datetime64):
-        end = str(end)
     value = float("nan")
-    if dates and isinstance(end, (str, date)):  # datetimes are dates
-        value = iso_seconds(end if isinstance(end, str) else end.isoformat())
+    if dates and isinstance(end, (str, date, np.datetime64)):  # datetimes are dates
+        value = iso_seconds(str(end))
     elif not dates and isinstance(end, (int, float, np.number)) and not isinstance(end, bool):
         value = float(end)
     if np.isnan(value):

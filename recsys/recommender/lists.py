@@ -38,24 +38,7 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class ListOptions:
-    """The options of a list.
-
-    Parameters
-    ----------
-    items : sequence of ids, optional
-        The only items to recommend.
-    exclude : sequence of ids, optional
-        Items to leave out.
-    filters : mapping, optional
-        Conditions on item attributes: {"year": (1980, 1999), "genres": ["Drama", "War"]}. A pair is an
-        inclusive range; a list matches any of its values.
-    dislikes : sequence of ids
-        Items to leave out; similar items are ranked lower.
-    diversity : float in 0…1
-        Weight of diversity (maximal marginal relevance); 0 keeps the order of the scores.
-    filter_liked : bool
-        Whether to leave out the user's own items.
-    """
+    """The options of a list, as in `Recommender.recommend`."""
 
     items: Any = None
     exclude: Any = None

@@ -214,7 +214,8 @@ class Recommender:
         new = [name for name in names if str(name) not in package.user_index]
         if unknown == "popular" and new:
             empty = sp.csr_matrix((len(new), len(package.item_ids)), dtype=np.float32)
-            strangers = Users(new, np.zeros(len(new), dtype=np.int64), empty, None, True)
+            ids = np.zeros(len(new), dtype=np.int64)
+            strangers = Users(new, ids, empty, None, package.ranker.folds_in)
             rows += rows_of(package, strangers, [most_popular(package, n, chosen)] * len(new), why)
             order = {str(name): k for k, name in enumerate(names)}
             rows.sort(key=lambda row: order[str(row[0])])
