@@ -161,22 +161,20 @@ def find_columns(
     if not header:
         ids = [name for name, cell in zip(names, first, strict=True) if not NO_ID.match(cell.strip())]
         return {"user": ids[:1], "item": ids[1:2], "rating": [], "time": []}
-    out: dict[str, list[str]] = {}
-    for role, known in EXACT.items():
-        ranks = []
-        for place, name in enumerate(names):
-            plain = plain_name(name)
-            telling = [word for word in words_of(name) if word not in SMALL]
-            if plain in known:
-                ranks.append((known.index(plain), place))
-            elif (
-                len(telling) == 1
-                and telling[0] in (*WORDS[role], *known)
-                or ENDS.sub("", plain) in WORDS[role]
-            ):
-                ranks.append((len(known), place))
-        out[role] = [names[place] for _, place in sorted(ranks)]
-    return out
+    return {role: _named_as(role, names) for role in EXACT}
+
+
+def _named_as(role: str, names: Sequence[str]) -> list[str]:
+    ranks: dict[str, int] = {}
+    for name in names:
+        plain, words = plain_name(name), [word for word in words_of(name) if word not in SMALL]
+        if plain in EXACT[role]:
+            ranks[name] = EXACT[role].index(plain)
+        elif ENDS.sub("", plain) in WORDS[role] or (
+            len(words) == 1 and words[0] in (*WORDS[role], *EXACT[role])
+        ):
+            ranks[name] = len(EXACT[role])
+    return sorted(ranks, key=lambda name: ranks[name])
 
 
 def some(names: Sequence[object]) -> str:

@@ -200,29 +200,17 @@ class SideInformation:
         wanted = self._data.time is not None if named is None else named.predicts_future(self._data)
         return time_matrix(self._data) if wanted else None
 
-    def of(
-        self,
-        ranker: Any,
-        train: sp.csr_matrix | None = None,
-        items: NDArray[np.int64] | None = None,
-    ) -> dict[str, Any]:
+    def of(self, ranker: Any, train: sp.csr_matrix | None = None) -> dict[str, Any]:
         """Return the side information for a ranker's `fit`; nothing for other models.
 
         Times are only for rankers with parameters that use them. Other models name their side
-        information in an attribute `uses`. The times are those of the interactions in `train`; `items`
-        are the remaining columns of `train`.
+        information in an attribute `uses`. The times are those of the interactions in `train`.
         """
         wanted = ranker.wanted() if hasattr(ranker, "wanted") else getattr(ranker, "uses", ())
         found = {key: getattr(self, key) for key in sorted(wanted) if getattr(self, key) is not None}
         if "item_texts" in found:
-            known = [found[key] for key in ("item_features", "item_texts") if key in found]
-            found["item_features"] = sp.csr_matrix(sp.hstack(known, format="csr"))
-            del found["item_texts"]
-        if items is not None:
-            if "item_features" in found:
-                found["item_features"] = found["item_features"][items]
-            if "times" in found:
-                found["times"] = found["times"][:, items]
+            parts = [found.pop(key) for key in ("item_features", "item_texts") if key in found]
+            found["item_features"] = sp.csr_matrix(sp.hstack(parts, format="csr"))
         if train is not None and "times" in found:
             found["times"] = found["times"].multiply(train != 0).tocsr()
         return found

@@ -235,10 +235,8 @@ def _names(where: str, first: Sequence[str], names: Sequence[str] | None, own: b
     _check_width(where, len(first))
     if names is None:
         return [cell.strip() for cell in first] if own else [str(k + 1) for k in range(len(first))]
-    if isinstance(names, str) or len(set(names)) < len(list(names)):
-        raise InputError("names must be distinct column names")
-    if len(list(names)) != len(first):
-        raise InputError(f"{where}: {len(list(names))} names for {len(first)} columns")
+    if isinstance(names, str) or len(set(names)) < len(names) or len(names) != len(first):
+        raise InputError(f"{where}: names must be {len(first)} distinct names, one for each column")
     return list(names)
 
 
@@ -365,10 +363,12 @@ def _of_text(
     columns: dict[str, Any] = {}
 
     def load(chosen: Mapping[str, bool]) -> None:
+        import pyarrow as pa
+
         form = (where, delimiter, skip + own, found, chosen)
         try:
             columns.update(_read(text, *form, several))
-        except _Irregular as error:
+        except pa.ArrowException as error:
             if "UTF8" in str(error) and encoded:
                 raise InputError(f"{where}: the text is not UTF-8: set its encoding") from None
             data = _cp1252(text, table.notes) if "UTF8" in str(error) else text
@@ -405,10 +405,6 @@ def _first_lines(text: Any, where: str) -> tuple[str, str]:
     return tuple(line.rstrip(b"\r").decode(errors="surrogateescape") for line in (first, second))
 
 
-class _Irregular(Exception):
-    """What the fast reader cannot read."""
-
-
 def _read(
     text: Any,
     where: str,
@@ -424,26 +420,19 @@ def _read(
 
     places = {name: str(names.index(name)) for name in chosen}
     coded = pa.dictionary(pa.int32(), pa.string())
-    try:
-        found = pc.read_csv(
-            pa.BufferReader(pa.py_buffer(text)),
-            read_options=pc.ReadOptions(
-                column_names=[str(k) for k in range(len(names))], skip_rows=skip, block_size=1 << 22
-            ),
-            parse_options=pc.ParseOptions(delimiter=delimiter, newlines_in_values=several),
-            convert_options=pc.ConvertOptions(
-                include_columns=list(dict.fromkeys(places.values())),
-                column_types={
-                    places[name]: coded if few else pa.string() for name, few in chosen.items()
-                },
-                null_values=[""],
-                strings_can_be_null=True,
-            ),
-        )
-    except pa.ArrowException as error:
-        if "Empty CSV" in str(error):
-            return {name: pa.chunked_array([], pa.string()) for name in chosen}
-        raise _Irregular(str(error)) from None
+    found = pc.read_csv(
+        pa.BufferReader(pa.py_buffer(text)),
+        read_options=pc.ReadOptions(
+            column_names=[str(k) for k in range(len(names))], skip_rows=skip, block_size=1 << 22
+        ),
+        parse_options=pc.ParseOptions(delimiter=delimiter, newlines_in_values=several),
+        convert_options=pc.ConvertOptions(
+            include_columns=list(dict.fromkeys(places.values())),
+            column_types={places[name]: coded if few else pa.string() for name, few in chosen.items()},
+            null_values=[""],
+            strings_can_be_null=True,
+        ),
+    )
     return {name: found.column(place) for name, place in places.items()}
 
 
