@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from recsys.errors import InputError
 from recsys.registry import Registry, check_parameters
 from recsys.utils.features import as_array
-from recsys.utils.validation import check_integer
+from recsys.utils.validation import check_integer, clean_matrix
 
 KERNELS: Registry[type[Kernel]] = Registry("kernel", package="recsys.kernels")
 INTEGERS = 2.0**53  # below, float64 has all integers
@@ -203,19 +203,9 @@ def overlaps(
 
 def binary_rows(X: ArrayLike, name: str) -> sp.csr_matrix:
     """Return X as a CSR matrix of int32 ones where X is above 0, with sorted indices."""
-    given: Any = X if sp.issparse(X) else np.atleast_2d(as_array(name, X))
-    if given.dtype.kind not in "biuf":
-        raise InputError(f"{name} has dtype {given.dtype}; real numbers are needed")
-    if given.ndim != 2:
-        raise InputError(f"{name} has {given.ndim} dimensions; one row per vector is needed")
-    matrix = sp.csr_matrix(given.astype(np.float32) if given.dtype == np.float16 else given)
-    if not np.isfinite(matrix.data).all():
-        raise InputError(f"{name} contains NaN or infinity")
-    out = sp.csr_matrix((matrix.data > 0, matrix.indices.copy(), matrix.indptr.copy()), matrix.shape)
-    out.sum_duplicates()
-    out.eliminate_zeros()
-    out.sort_indices()
-    return out.astype(np.int32)
+    matrix = clean_matrix(X if sp.issparse(X) else np.atleast_2d(as_array(name, X)), name=name)
+    ones = np.ones(matrix.nnz, dtype=np.int32)
+    return sp.csr_matrix((ones, matrix.indices, matrix.indptr), matrix.shape)
 
 
 def make_kernel(name: str, /, **params: Any) -> Kernel:

@@ -25,7 +25,6 @@ class OneDegree(Kernel):
     tabulated: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Refuse a degree that is not an integer of at least 1."""
         self._keep_integer("degree")
 
     def check_width(self, n: int) -> None:

@@ -63,7 +63,6 @@ class PolynomialKernel(Kernel):
     alpha: float = 1.0
 
     def __post_init__(self) -> None:
-        """Refuse parameters out of range."""
         self._keep_integer("degree")
         check_real("coef", self.coef, 0.0)
         check_real("alpha", self.alpha, 0.0, open_low=True)
@@ -108,7 +107,6 @@ class HomogeneousPolynomialKernel(Kernel):
     tabulated: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Refuse a degree that is not an integer of at least 1."""
         self._keep_integer("degree")
 
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
@@ -140,7 +138,6 @@ class RBFKernel(Kernel):
     gamma: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a gamma that is not above 0."""
         if self.gamma is not None:
             check_real("gamma", self.gamma, 0.0, open_low=True)
 

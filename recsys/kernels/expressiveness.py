@@ -1,10 +1,10 @@
-"""Expressiveness of Gram matrices: spectral ratio, margin, radius, and the order of kernels."""
+"""Expressiveness of Gram matrices, (n, n): spectral ratio, margin, radius, and the order of kernels."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from math import comb
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,14 +30,9 @@ class Program(NamedTuple):
 def spectral_ratio(K: ArrayLike, standardized: bool = False) -> float:
     """Return ‖K‖_T / ‖K‖_F, from 1 (constant matrix) to √n (identity).
 
-    Source: Polato's thesis, 4.6.
+    If standardized, it is (C − 1) / (√n − 1), from 0 to 1, and 0 for one row.
 
-    Parameters
-    ----------
-    K : (n, n) float
-        Positive semi-definite.
-    standardized : bool
-        Whether to scale to 0…1: (C − 1) / (√n − 1), 0 for one row.
+    Source: Polato's thesis, 4.6.
     """
     G = _square(K)
     norm = float(np.linalg.norm(G))
@@ -53,14 +48,9 @@ def margin(K: ArrayLike, y: ArrayLike) -> float:
     """Return ρ, the distance between the convex hulls of the two classes in feature space.
 
     ρ² = min γᵀ Y K Y γ with weights γ ≥ 0 that sum to 1 in each class.
+    `y` has two distinct values.
 
     Source: Polato's thesis, (4.14).
-
-    Parameters
-    ----------
-    K : (n, n) float
-    y : (n,)
-        Two distinct values.
     """
     return float(np.sqrt(max(margin_program(K, y).squared, 0.0)))
 
@@ -71,10 +61,6 @@ def radius(K: ArrayLike) -> float:
     R² = max αᵀ diag(K) − αᵀ K α with weights α ≥ 0 that sum to 1.
 
     Source: Polato's thesis, 4.5, with α ≥ 0.
-
-    Parameters
-    ----------
-    K : (n, n) float
     """
     return float(np.sqrt(max(radius_program(K).squared, 0.0)))
 
@@ -86,10 +72,6 @@ def approximate_radius(K: ArrayLike) -> float:
     equal weights.
 
     Source: Polato's thesis, 4.6.
-
-    Parameters
-    ----------
-    K : (n, n) float
     """
     G = _square(K)
     return float(np.sqrt(max(np.trace(G) / len(G) - G.mean(), 0.0)))
@@ -127,16 +109,9 @@ def signs(y: ArrayLike) -> NDArray[np.float64]:
 def more_general(K1: ArrayLike, K2: ArrayLike, tol: float = 1e-9) -> bool:
     """Return whether K1 is at least as general as K2: entrywise K̃1² ≥ K̃2² after normalization.
 
-    By Lemma 6.1, the spectral ratio of K1 is then at most that of K2.
+    By Lemma 6.1, the spectral ratio of K1 is then at most that of K2. `tol` is for rounding.
 
     Source: Polato's thesis, 6.7.
-
-    Parameters
-    ----------
-    K1, K2 : (n, n) float
-        Gram matrices of the same vectors.
-    tol : float
-        Tolerance for rounding.
     """
     A, B = normalized(K1), normalized(K2)
     if A.shape != B.shape:
@@ -178,11 +153,6 @@ def mc_decomposition(
     (m + 1,) float64
         Coefficients of the degrees 0…m. Σ_s g(m, s)·C(k, s)/C(m, s) is f(k) to 1e-10 of the largest.
 
-    Raises
-    ------
-    FitError
-        If no non-negative coefficients are that close: the kernel is not a dot-product kernel (9.1).
-
     Notes
     -----
     Source: Polato's thesis, Theorems 9.1 and 9.2, Corollary 9.1.
@@ -198,24 +168,17 @@ def mc_decomposition(
     >>> mc_decomposition(make_kernel("md", degree=2), 3).round(6)
     array([9., 0., 3., 0.])
     """
+    from scipy.optimize import nnls  # late: only this fit needs it
+
     check_integer("m", m, 1)
-    # Vectors of m ones with s common ones exist in dimension 2m.
     base = np.zeros((1, 2 * m))
     base[0, :m] = 1.0
-    others = np.array([np.roll(base[0], m - s) for s in range(m + 1)])
-    return _nearest(kernel, m, np.asarray(kernel(base, others), dtype=np.float64)[0])
-
-
-def _nearest(kernel: Any, m: int, f: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the coefficients ≥ 0 that come nearest to values f."""
+    others = np.array([np.roll(base[0], m - s) for s in range(m + 1)])  # with s common ones
+    f = np.asarray(kernel(base, others), dtype=np.float64)[0]
     largest = float(np.abs(f).max())
     if not np.isfinite(largest):
         raise InputError(f"{kernel} exceeds the range of float64 on vectors of {m} ones: lower m")
-    if largest == 0.0:
-        return np.zeros(m + 1)
-    from scipy.optimize import nnls  # late: only this fit needs it
-
-    f = f / largest
+    f = f / (largest or 1.0)
     design = np.array([[comb(k, s) / comb(m, s) for s in range(m + 1)] for k in range(m + 1)])
     error = np.inf
     # Relative to itself first; a function may also compute small values as differences of large ones.

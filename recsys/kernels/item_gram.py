@@ -16,8 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys._jit import in_parts, jit, over_rows, parallel
-from recsys.errors import InputError
-from recsys.kernels.base import Kernel, make_kernel, values
+from recsys.kernels.base import Kernel, values
 from recsys.kernels.boolean import MonotoneDisjunctiveKernel
 from recsys.kernels.dot_product import LinearKernel
 from recsys.utils.memory import check_memory
@@ -28,62 +27,28 @@ ROW_BYTES = 256_000_000  # of the rows that are kept where others are counted
 ROWS_AT_ONCE = 128
 
 
-def item_gram(
-    user_items: sp.csr_matrix, kernel: Kernel | str, *, normalize: bool = True
-) -> NDArray[np.float32]:
-    """Return the Gram matrix of the columns of `user_items`, (items, items) float32.
+def item_gram(user_items: sp.csr_matrix, kernel: Kernel) -> NDArray[np.float32]:
+    """Return the normalized Gram matrix of the columns of `user_items`, (items, items) float32.
 
-    Parameters
-    ----------
-    user_items : (users, items) array or sparse matrix
-        An entry above 0 counts as 1, all others as 0.
-    kernel : Kernel or str
-        A kernel, or its name, on items as vectors over users.
-    normalize : bool
-        Whether to scale to unit diagonal; null items get 1 on the diagonal and 0 elsewhere.
+    An entry above 0 counts as 1, all others as 0. Null items get 1 on the diagonal and 0 elsewhere.
 
     Examples
     --------
     >>> import scipy.sparse as sp
     >>> from recsys.kernels import LinearKernel, item_gram
     >>> R = sp.csr_matrix([[1, 1, 0], [1, 0, 0], [0, 1, 1]], dtype="float32")
-    >>> item_gram(R, LinearKernel(), normalize=False)
-    array([[2., 1., 0.],
-           [1., 2., 1.],
-           [0., 1., 1.]], dtype=float32)
+    >>> item_gram(R, LinearKernel()).round(2)
+    array([[1.  , 0.5 , 0.  ],
+           [0.5 , 1.  , 0.71],
+           [0.  , 0.71, 1.  ]], dtype=float32)
     """
     liked = clean_matrix(user_items)
-    kernel = make_kernel(kernel) if isinstance(kernel, str) else kernel
     n, m = liked.shape
     check_memory(4 * m * m, f"the item × item matrix of {m:,} items")
-    kernel.check_width(n)
-    counts = dense_counts(liked)
-    sizes, classes = np.unique(counts.diagonal(), return_inverse=True)
-    out = np.empty((m, m), dtype=np.float32)
-    with np.errstate(over="ignore"):
-        for rows, later in _row_blocks(m):
-            s, i, j = counts[rows, later], classes[rows, None], classes[later]
-            out[rows, later] = values(kernel, s, i, j, sizes, n, normalize)
-            out[later, rows] = out[rows, later].T
-    if not np.isfinite(out).all():
-        raise InputError(f"{kernel} exceeds the range of float32 on these items: normalize it")
-    if normalize:
-        _isolate(out, counts.diagonal() == 0)
-    return out
-
-
-def _isolate(K: NDArray[Any], cold: NDArray[np.bool_]) -> None:
-    """Make a normalized matrix 1 on the diagonal, and 0 elsewhere for items without users."""
-    K[cold] = 0.0
-    K[:, cold] = 0.0
-    np.fill_diagonal(K, 1.0)
-
-
-def _row_blocks(m: int) -> Any:
-    """Yield slices of rows, and of the columns from the first of them on."""
-    step = max(1, ENTRIES // max(m, 1))
-    for first in range(0, m, step):
-        yield slice(first, first + step), slice(first, m)
+    gram = DenseGram.of_counts(kernel, dense_counts(liked), n)
+    if gram.offsets is None:
+        return gram.K.astype(np.float32)
+    return (gram.K + gram.offsets[:, None] + gram.offsets).astype(np.float32)
 
 
 def dense_counts(user_items: sp.csr_matrix) -> NDArray[np.int32]:
@@ -138,26 +103,28 @@ class DenseGram:
     @classmethod
     def of_counts(cls, kernel: Kernel, counts: NDArray[Any], n: int) -> DenseGram:
         """Return the normalized matrix of co-occurrence counts over n users, sizes on their diagonal."""
-        m = len(counts)
-        of_items = counts.diagonal()
+        m, of_items, short = len(counts), counts.diagonal(), None
         if counts.dtype.kind == "f" or isinstance(kernel, LinearKernel):  # the cosine
             scale = _inverse_root(of_items)
             K = np.empty((m, m), dtype=np.float32)
             np.multiply(counts, scale[:, None] * scale, out=K, casting="unsafe")
-            _isolate(K, of_items == 0)
-            return cls(K, K.sum(axis=1, dtype=np.float64))
-        sizes, classes = np.unique(of_items, return_inverse=True)
-        short = shortfall(kernel, sizes, n)
-        dtype = _precision(kernel, short)
-        check_memory(np.dtype(dtype).itemsize * m * m, f"the item × item matrix of {m:,} items")
-        K = np.empty((m, m), dtype=dtype)
-        for rows, later in _row_blocks(m):
-            s, i, j = counts[rows, later], classes[rows, None], classes[later]
-            K[rows, later] = class_values(kernel, s, i, j, sizes, n, short)
-            K[later, rows] = K[rows, later].T
+        else:
+            sizes, classes = np.unique(of_items, return_inverse=True)
+            short = shortfall(kernel, sizes, n)
+            dtype = _precision(kernel, short)
+            check_memory(np.dtype(dtype).itemsize * m * m, f"the item × item matrix of {m:,} items")
+            K = np.empty((m, m), dtype=dtype)
+            step = max(1, ENTRIES // max(m, 1))
+            for first in range(0, m, step):
+                rows, later = slice(first, first + step), slice(first, m)
+                s, i, j = counts[rows, later], classes[rows, None], classes[later]
+                K[rows, later] = class_values(kernel, s, i, j, sizes, n, short)
+                K[later, rows] = K[rows, later].T
         offsets = None
         if short is None:
-            _isolate(K, of_items == 0)
+            K[of_items == 0] = 0.0
+            K[:, of_items == 0] = 0.0
+            np.fill_diagonal(K, 1.0)
         else:
             np.fill_diagonal(K, 2.0 * short[classes])
             offsets = 0.5 - short[classes]

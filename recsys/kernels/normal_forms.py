@@ -1,12 +1,13 @@
 """Kernels whose features are normal forms: disjunctions of conjunctions and the reverse.
 
-The inner features are counted by a binomial, of which a binomial is taken again. Such
-numbers leave float64 at once, so counts are kept as shares of their largest value.
+The inner formulas are counted by a binomial, of which a binomial is taken again. Such numbers exceed
+float64 at once, so counts are kept as shares of their largest value, or as logarithms.
 Source: Polato's thesis, 6.6 and 7.2.1.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import comb
 from typing import Any, ClassVar
@@ -16,11 +17,16 @@ from numpy.typing import NDArray
 
 from recsys.errors import InputError
 from recsys.kernels.base import KERNELS, Kernel
-from recsys.kernels.boolean import log_binomials, log_choices, shares_hit
-from recsys.kernels.sums import log_sums
+from recsys.kernels.boolean import (
+    ConjunctiveKernel,
+    DisjunctiveKernel,
+    MonotoneConjunctiveKernel,
+    MonotoneDisjunctiveKernel,
+    OneDegree,
+    log_choices,
+)
+from recsys.kernels.sums import MonotoneConjunctiveSumKernel
 from recsys.utils.validation import check_integer
-
-LOG2 = float(np.log(2.0))
 
 
 @dataclass(frozen=True)
@@ -28,23 +34,75 @@ class _NormalForm(Kernel):
     d: int = 2
     c: int = 2
 
+    inner: ClassVar[type[OneDegree]]  # the kernel of the inner formulas
     whole: ClassVar[bool] = True
     saturates: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Refuse sizes that are no integers of at least 1."""
         self._keep_integer("d")
         self._keep_integer("c")
 
-    def _check_clauses(self, log_clauses: float) -> None:
-        if np.log(self.d) > log_clauses + 1e-9:
-            most = np.exp(log_clauses)
-            raise InputError(f"d must be at most the number of clauses, {most:.0f}, not {self.d}")
+
+class _Disjunctions(_NormalForm):
+    """Disjunctions of d conjunctions."""
+
+    log_literals: ClassVar[float] = 0.0  # logarithm of the literals of a variable
+
+    def check_width(self, n: int) -> None:
+        check_integer("c", self.c, 1, n)
+        size = self._log_size(n)
+        if np.log(self.d) > size + 1e-9:
+            raise InputError(
+                f"d must be at most the number of clauses, {np.exp(size):.0f}, not {self.d}"
+            )
+
+    def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
+        size, inner = self._log_size(n), self.inner(self.c)
+        both, first, second = (
+            np.exp(inner.of_counts(s, a, b, n) - size) for s, a, b in ((s, a, b), (a, a, a), (b, b, b))
+        )
+        total, unit = np.zeros(len(s)), self.log_unit(n)
+        for d in self._numbers():
+            hit = share_of_hits(both, first - both, second - both, size, d)
+            total += np.exp(_log_choose(size, d) - unit) * hit
+        return total
+
+    def log_unit(self, n: int) -> float:
+        size = self._log_size(n)
+        return float(np.logaddexp.reduce([_log_choose(size, d) for d in self._numbers()]))
+
+    def _numbers(self) -> Sequence[int]:
+        """Return the numbers of conjunctions in a formula."""
+        return [self.d]
+
+    def _log_size(self, n: int) -> float:
+        """Return the logarithm of the number of conjunctions."""
+        return float(self.inner(self.c).of_counts(n, n, n, n)) + self.c * self.log_literals
+
+    def _dimension(self, n: int) -> int:
+        return sum(comb(int(self.inner(self.c)._dimension(n)), d) for d in self._numbers())
+
+
+class _Conjunctions(_NormalForm):
+    """Conjunctions of c disjunctions."""
+
+    logarithmic: ClassVar[bool] = True
+
+    def check_width(self, n: int) -> None:
+        check_integer("d", self.d, 1, n)
+
+    def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
+        inner = self.inner(self.d)
+        share = np.asarray(inner.of_counts(s, a, b, n), dtype=np.float64)
+        return log_choose(share, inner.log_unit(n), self.c)
+
+    def _dimension(self, n: int) -> int:
+        return comb(int(self.inner(self.d)._dimension(n)), self.c)
 
 
 @KERNELS.add("mdnf")
 @dataclass(frozen=True)
-class MonotoneDNFKernel(_NormalForm):
+class MonotoneDNFKernel(_Disjunctions):
     """mDNF(d, c): how many disjunctions of d conjunctions of c variables hold in both vectors.
 
     A vector with fewer than c ones is null.
@@ -65,28 +123,12 @@ class MonotoneDNFKernel(_NormalForm):
            [5., 5.]])
     """
 
-    def check_width(self, n: int) -> None:
-        """Refuse conjunctions of more than n variables, and more of them than there are."""
-        check_integer("c", self.c, 1, n)
-        self._check_clauses(log_binomials(n, self.c)[n])
-
-    def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
-        """Return (6.14) over its largest value."""
-        logs = log_binomials(n, self.c)
-        share = np.exp(logs - logs[n])  # of the conjunctions, satisfied by k ones
-        return hit_both(share[s], share[a] - share[s], share[b] - share[s], logs[n], self.d)
-
-    def log_unit(self, n: int) -> float:
-        """Return the logarithm of the number of formulas."""
-        return _log_choose(log_binomials(n, self.c)[n], self.d)
-
-    def _dimension(self, n: int) -> int:
-        return comb(comb(n, self.c), self.d)
+    inner: ClassVar[type[OneDegree]] = MonotoneConjunctiveKernel
 
 
 @KERNELS.add("dnf")
 @dataclass(frozen=True)
-class DNFKernel(_NormalForm):
+class DNFKernel(_Disjunctions):
     """DNF(d, c): how many disjunctions of d conjunctions of c literals hold in both vectors.
 
     No vector is null.
@@ -107,30 +149,13 @@ class DNFKernel(_NormalForm):
            [19., 22.]])
     """
 
-    def check_width(self, n: int) -> None:
-        """Refuse conjunctions of more than n variables, and more of them than there are."""
-        check_integer("c", self.c, 1, n)
-        self._check_clauses(log_binomials(n, self.c)[n] + self.c * LOG2)
-
-    def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
-        """Return (6.16) over its largest value."""
-        logs = log_binomials(n, self.c)
-        size = logs[n] + self.c * LOG2
-        both = np.exp(logs[n - a - b + 2 * s] - size)
-        one = np.exp(logs[n] - size) - both
-        return hit_both(both, one, one, size, self.d)
-
-    def log_unit(self, n: int) -> float:
-        """Return the logarithm of the number of formulas."""
-        return _log_choose(log_binomials(n, self.c)[n] + self.c * LOG2, self.d)
-
-    def _dimension(self, n: int) -> int:
-        return comb(2**self.c * comb(n, self.c), self.d)
+    inner: ClassVar[type[OneDegree]] = ConjunctiveKernel
+    log_literals: ClassVar[float] = float(np.log(2.0))
 
 
 @KERNELS.add("mcnf")
 @dataclass(frozen=True)
-class MonotoneCNFKernel(_NormalForm):
+class MonotoneCNFKernel(_Conjunctions):
     """mCNF(c, d): how many conjunctions of c disjunctions of d variables hold in both vectors.
 
     A vector that satisfies fewer than c disjunctions is null.
@@ -151,26 +176,12 @@ class MonotoneCNFKernel(_NormalForm):
            [5., 5.]])
     """
 
-    logarithmic: ClassVar[bool] = True
-
-    def check_width(self, n: int) -> None:
-        """Refuse disjunctions of more than n variables."""
-        check_integer("d", self.d, 1, n)
-
-    def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
-        """Return log C(κ_mD, c), (6.18)."""
-        hit = shares_hit(n, self.d)
-        share = (hit[a] - (hit[a + b - s] - hit[b])).astype(np.float64)
-        share[s == 0] *= self.d > 1  # exactly 0 for vectors without a common one
-        return log_choose(share, log_binomials(n, self.d)[n], self.c)
-
-    def _dimension(self, n: int) -> int:
-        return comb(comb(n, self.d), self.c)
+    inner: ClassVar[type[OneDegree]] = MonotoneDisjunctiveKernel
 
 
 @KERNELS.add("cnf")
 @dataclass(frozen=True)
-class CNFKernel(_NormalForm):
+class CNFKernel(_Conjunctions):
     """CNF(c, d): how many conjunctions of c disjunctions of d literals hold in both vectors.
 
     Source: Polato's thesis, (6.20).
@@ -190,25 +201,12 @@ class CNFKernel(_NormalForm):
            [15., 18.]])
     """
 
-    logarithmic: ClassVar[bool] = True
-
-    def check_width(self, n: int) -> None:
-        """Refuse disjunctions of more than n variables."""
-        check_integer("d", self.d, 1, n)
-
-    def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
-        """Return log C(κ_D, c), (6.20)."""
-        logs, part = log_binomials(n, self.d), 0.5**self.d
-        share = (1.0 - 2.0 * part) + part * np.exp(logs[n - a - b + 2 * s] - logs[n])
-        return log_choose(share, logs[n] + self.d * LOG2, self.c)
-
-    def _dimension(self, n: int) -> int:
-        return comb(2**self.d * comb(n, self.d), self.c)
+    inner: ClassVar[type[OneDegree]] = DisjunctiveKernel
 
 
 @KERNELS.add("mdnf-sum")
 @dataclass(frozen=True)
-class MonotoneDNFSumKernel(_NormalForm):
+class MonotoneDNFSumKernel(_Disjunctions):
     """κ*: how many disjunctions of up to d conjunctions of up to c variables hold in both vectors.
 
     A vector without ones is null.
@@ -232,27 +230,10 @@ class MonotoneDNFSumKernel(_NormalForm):
     d: int = 5
     c: int = 5
 
-    def check_width(self, n: int) -> None:
-        """Refuse conjunctions of more than n variables, and more of them than there are."""
-        check_integer("c", self.c, 1, n)
-        self._check_clauses(log_sums(n, self.c, 1.0)[n])
+    inner: ClassVar[type[OneDegree]] = MonotoneConjunctiveSumKernel
 
-    def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
-        """Return the sum of (6.14) over its largest value."""
-        logs, unit = log_sums(n, self.c, 1.0), self.log_unit(n)
-        share, total = np.exp(logs - logs[n]), np.zeros(len(s))
-        for d in range(1, self.d + 1):
-            hit = hit_both(share[s], share[a] - share[s], share[b] - share[s], logs[n], d)
-            total += np.exp(_log_choose(logs[n], d) - unit) * hit
-        return total
-
-    def log_unit(self, n: int) -> float:
-        """Return the logarithm of the number of formulas."""
-        log_clauses = log_sums(n, self.c, 1.0)[n]
-        return float(np.logaddexp.reduce([_log_choose(log_clauses, d) for d in range(1, self.d + 1)]))
-
-    def _dimension(self, n: int) -> int:
-        return sum(comb(sum(comb(n, i) for i in range(1, self.c + 1)), k) for k in range(1, self.d + 1))
+    def _numbers(self) -> Sequence[int]:
+        return range(1, self.d + 1)
 
 
 def _log_choose(log_size: float, d: int) -> float:
@@ -263,7 +244,7 @@ def _log_choose(log_size: float, d: int) -> float:
     return log_choices(float(np.rint(np.exp(log_size))), d)
 
 
-def hit_both(both: Any, first: Any, second: Any, log_size: float, d: int) -> NDArray[np.float64]:
+def share_of_hits(both: Any, first: Any, second: Any, log_size: float, d: int) -> NDArray[np.float64]:
     """Return the share of the d-subsets of N features that meet two sets of features.
 
     The sets have `both` in common and `first`, `second` to themselves, as shares of N. Everything is

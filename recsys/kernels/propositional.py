@@ -8,10 +8,9 @@ names only mark slots. Source: Polato's thesis, chapter 8.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, log
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,8 @@ from recsys.errors import InputError
 from recsys.kernels.base import Kernel
 from recsys.utils.validation import check_real
 
-# Truth tables as y(0,0), y(0,1), y(1,0), y(1,1), by text form.
+STATES = ((0, 0), (0, 1), (1, 0), (1, 1))
+# Truth tables by text form: y of each of the states.
 OPERATORS = {
     "&": (0, 0, 0, 1),
     "|": (0, 1, 1, 1),
@@ -53,19 +53,7 @@ SYMBOLS = {
 }
 # From loose to tight; those of one level associate to the left.
 LEVELS = (("<->",), ("->", "<-", "-/>", "</-"), ("|", "nor"), ("^",), ("&", "nand"))
-TOKEN = re.compile(r"\s*(<->|<-|->|-/>|</-|[()&|^~!∧∨⊕→←↔↑↓↛↚¬]|[A-Za-z_][A-Za-z_0-9]*)")
-
-
-class JointStates(NamedTuple):
-    """Shares of features in each joint state in pairs of vectors, and in each state alone.
-
-    joint[x][z], (pairs,), is of those that are x in the left vector and z in the right one; `left` and
-    `right` of those that are 0, and 1.
-    """
-
-    joint: Sequence[Sequence[NDArray]]
-    left: Sequence[NDArray]
-    right: Sequence[NDArray]
+TOKEN = re.compile(r"<->|<-|->|-/>|</-|[A-Za-z_][A-Za-z_0-9]*|\S")
 
 
 @dataclass(frozen=True)
@@ -119,42 +107,31 @@ class Expression(Kernel):
 
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
         """Return the share of the features that hold in both vectors."""
-        joint = [[n - a - b + s, b - s], [a - s, s]]
-        states = JointStates(
-            [[state / n for state in row] for row in joint], ((n - a) / n, a / n), ((n - b) / n, b / n)
-        )
-        return self._gram(states).joint[1][1]
+        joint = np.array([[n - a - b + s, b - s], [a - s, s]]) / n
+        return np.asarray(self._joint(joint)[1, 1])
 
     def log_unit(self, n: int) -> float:
         """Return the logarithm of the number of features."""
         return self.slots * log(n)
 
-    def _gram(self, base: JointStates) -> JointStates:
-        """Return the states of this formula's features, by (8.3).
+    def _joint(self, slot: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the shares of this formula's features by their states in both vectors, by (8.3).
 
-        All four joint states are kept, so that everything is a sum of products of numbers ≥ 0:
-        a negation exchanges states, and nothing is lost by 1 − (1 − p).
+        Shares are (left, right, pairs), and `slot` has those of the variables. All four joint states are
+        kept, so that everything is a sum of products of numbers ≥ 0: a negation exchanges states, and no
+        digits are lost by 1 − (1 − p).
         """
         if not self.operator:
-            return base
-        A = self.operands[0]._gram(base)
+            return slot
+        A = self.operands[0]._joint(slot)
         if self.operator == "~":
-            (none, only_right), (only_left, both) = A.joint
-            turned = ((both, only_left), (only_right, none))
-            return JointStates(turned, A.left[::-1], A.right[::-1])
-        B = self.operands[1]._gram(base)
+            return A[::-1, ::-1]
+        B, out = self.operands[1]._joint(slot), np.zeros_like(A)
         table = OPERATORS[self.operator]
-        joint = [[np.zeros_like(A.joint[0][0]) for _ in (0, 1)] for _ in (0, 1)]
-        left, right = ([np.zeros_like(side[0]) for _ in (0, 1)] for side in (A.left, A.right))
         for y, (a, b) in zip(table, STATES, strict=True):
-            left[y] += A.left[a] * B.left[b]
-            right[y] += A.right[a] * B.right[b]
             for v, (c, d) in zip(table, STATES, strict=True):
-                joint[y][v] += A.joint[a][c] * B.joint[b][d]
-        return JointStates(joint, left, right)
-
-
-STATES = ((0, 0), (0, 1), (1, 0), (1, 1))
+                out[y, v] += A[a, c] * B[b, d]
+        return out
 
 
 def parse(text: str) -> Expression:
@@ -165,67 +142,47 @@ def parse(text: str) -> Expression:
     """
     if not isinstance(text, str) or len(text) > 10_000:
         raise InputError("a formula must be text of at most 10,000 characters")
-    tokens, places, at = [], [], 0
-    while text[at:].strip():
-        found = TOKEN.match(text, at)
-        if found is None:
-            raise InputError(
-                f"formula {text[:60]!r}: {text[at:].strip()[:1]!r} at {at} is not an operator or name"
-            )
-        tokens.append(SYMBOLS.get(found.group(1), found.group(1)))
-        places.append(found.start(1))
-        at = found.end()
-    parser = _Parser(text[:60], tokens, places)
-    out = parser.level(0)
-    parser.end()
-    return out
+    tokens = [(SYMBOLS.get(m.group(), m.group()), m.start()) for m in TOKEN.finditer(text)]
+    tokens = [("", len(text)), *reversed(tokens)]  # a stack
 
+    def refuse() -> NoReturn:
+        token, place = tokens[-1]
+        problem = f"{token!r} at {place} does not belong there" if token else "its end is missing"
+        raise InputError(f"formula {text[:60]!r}: {problem}")
 
-class _Parser:
-    def __init__(self, text: str, tokens: list[str], places: list[int]) -> None:
-        self.text, self.tokens, self.places, self.at, self.depth = text, tokens, places, 0, 0
-
-    def peek(self) -> str | None:
-        return self.tokens[self.at] if self.at < len(self.tokens) else None
-
-    def level(self, k: int) -> Expression:
+    def level(k: int, depth: int) -> Expression:
+        """Read operators of level k and tighter."""
         if k == len(LEVELS):
-            return self.unary()
-        out = self.level(k + 1)
-        while (operator := self.peek()) in LEVELS[k]:
-            self.at += 1
-            out = Expression(str(operator), (out, self.level(k + 1)))
+            return operand(depth + 1)
+        out = level(k + 1, depth)
+        while tokens[-1][0] in LEVELS[k]:
+            operator, _ = tokens.pop()
+            out = Expression(operator, (out, level(k + 1, depth)))
         return out
 
-    def unary(self) -> Expression:
-        token = self.peek()
-        self.depth += 1
-        if self.depth > 60:
-            raise InputError(f"formula {self.text!r} is nested more than 60 deep")
+    def operand(depth: int) -> Expression:
+        if depth > 60:
+            raise InputError(f"formula {text[:60]!r} is nested more than 60 deep")
+        token, _ = tokens[-1]
         if token == "~":
-            self.at += 1
-            out = Expression("~", (self.unary(),))
-        elif token == "(":
-            self.at += 1
-            out = self.level(0)
-            if self.peek() != ")":
-                self.fail("a closing parenthesis is missing")
-            self.at += 1
-        elif token is None or token in OPERATORS or token == ")":
-            self.fail("a name or a parenthesis is missing")
+            tokens.pop()
+            return Expression("~", (operand(depth + 1),))
+        if token == "(":
+            tokens.pop()
+            out = level(0, depth)
+            if tokens[-1][0] != ")":
+                refuse()
+        elif token in OPERATORS or not (token[:1].isalpha() or token[:1] == "_"):
+            refuse()
         else:
-            self.at += 1
             out = Expression(name=token)
-        self.depth -= 1
+        tokens.pop()
         return out
 
-    def end(self) -> None:
-        if self.at < len(self.tokens):
-            self.fail(f"{self.tokens[self.at]!r} does not belong there")
-
-    def fail(self, what: str) -> None:
-        place = self.places[self.at] if self.at < len(self.places) else "the end"
-        raise InputError(f"formula {self.text!r}: {what} at {place}")
+    out = level(0, 0)
+    if len(tokens) > 1:
+        refuse()
+    return out
 
 
 def random_expression(decay: float, rng: np.random.Generator, depth: int = 0) -> Expression:

@@ -82,18 +82,15 @@ class _Sadohara(Kernel):
     tabulated: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Refuse parameters out of range."""
         if self.arity is not None:
             self._keep_integer("arity")
         check_real("sigma", self.sigma, 0.0, open_low=True)
 
     @property
     def whole(self) -> bool:  # type: ignore[override]
-        """Whether raw values are integers."""
         return self.sigma == 1
 
     def check_width(self, n: int) -> None:
-        """Refuse an arity above n."""
         if self.arity is not None:
             check_integer("arity", self.arity, 1, n)
 

@@ -10,8 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from recsys import InputError
-from recsys.datasets import load_dataset
-from recsys.kernels import item_gram, make_kernel
+from recsys.kernels import make_kernel
 from tests.reference import kernels as reference
 
 ONE = ["mc", "md", "c", "d", "mc-sum", "anova"]
@@ -355,10 +354,3 @@ def test_dimensions_of_large_catalogues_are_whole_and_others_have_no_number():
         make_kernel("linear").dimension(0)
     with pytest.raises(InputError, match="degree"):
         make_kernel("mc", degree=4).dimension(3)
-
-
-def test_a_gram_matrix_takes_the_name_of_a_kernel():
-    R = load_dataset("sample").matrix[:, :40]
-    np.testing.assert_array_equal(item_gram(R, "mc"), item_gram(R, make_kernel("mc")))
-    with pytest.raises(InputError, match="unknown kernel"):
-        item_gram(R, "nothing")

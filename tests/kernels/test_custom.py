@@ -27,7 +27,7 @@ def test_a_kernel_of_counts_is_one_like_any_other(likes):
     ours, theirs = fitted(likes, kernel=Tversky()), fitted(likes, kernel="tanimoto")
     users = np.arange(40)
     np.testing.assert_allclose(ours.scores(users, likes), theirs.scores(users, likes), atol=1e-6)
-    np.testing.assert_array_equal(item_gram(likes, Tversky()), item_gram(likes, "tanimoto"))
+    np.testing.assert_array_equal(item_gram(likes, Tversky()), item_gram(likes, make_kernel("tanimoto")))
     X = likes.toarray()
     np.testing.assert_array_equal(Tversky(0.5)(X), Tversky(0.5)(X, X))
 

@@ -143,8 +143,8 @@ MUTANTS = [
     Mutant(
         "models are compared by what has one value a fold",
         "evaluation/run.py",
-        "if not metric.per_user:\n            continue",
-        "if False:\n            continue",
+        "        if metric.per_user\n",
+        "        if True\n",
         REPORTS,
     ),
     Mutant(
@@ -228,8 +228,8 @@ MUTANTS = [
     Mutant(
         "the item matrix is not normalised",
         "kernels/item_gram.py",
-        "values(kernel, s, i, j, sizes, n, normalize)",
-        "values(kernel, s, i, j, sizes, n, False)",
+        "return values(kernel, s, i, j, sizes, n)",
+        "return values(kernel, s, i, j, sizes, n, False)",
         GRAM,
     ),
     Mutant(
