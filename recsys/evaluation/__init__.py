@@ -1,6 +1,6 @@
 """Metrics, evaluation runs and paired comparisons."""
 
-from recsys.evaluation.cross_validation import RankingScorer, UserSplit, ranking_scorer
+from recsys.evaluation.cross_validation import RankingScorer, UserSplit
 from recsys.evaluation.report import MetricValue, Report, Result
 from recsys.evaluation.run import EvaluationInterrupted, evaluate
 from recsys.evaluation.significance import Comparison, compare, compare_all, holm
@@ -17,5 +17,4 @@ __all__ = [
     "compare_all",
     "evaluate",
     "holm",
-    "ranking_scorer",
 ]

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.data.splits import user_groups
@@ -55,13 +54,31 @@ class UserSplit:
 
 @dataclass(frozen=True)
 class RankingScorer:
-    """A scorer for scikit-learn, as `ranking_scorer` returns it."""
+    """A scorer of rankers for `cross_val_score` and `GridSearchCV`.
+
+    It hides and predicts a random half of each row: the smaller one of an odd number of items.
+
+    Parameters
+    ----------
+    metric : str
+        A metric of rankings: auc, ndcg@k, map@k, precision@k, recall@k, hit@k, mrr@k.
+    seed : int ≥ 0
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from recsys import EASE, load_dataset
+    >>> likes = load_dataset("sample").matrix
+    >>> grid = {"regularization": [1.0, 100.0, 1000.0]}
+    >>> search = GridSearchCV(EASE(), grid, scoring=RankingScorer("ndcg@10"), cv=UserSplit(3))
+    >>> search.fit(likes, show_progress=False).best_params_
+    {'regularization': 100.0}
+    """
 
     metric: str = "ndcg@10"
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse other metrics than those of rankings."""
         if not isinstance(parse_metric(self.metric)[0], RankingMetric):
             raise InputError(
                 f"metric {self.metric!r} needs the training data, which a scorer does not "
@@ -71,42 +88,12 @@ class RankingScorer:
     def __call__(self, estimator: Any, X: Any, y: Any = None) -> float:
         """Return the mean of the metric over users with at least two items; NaN without any."""
         liked = clean_matrix(X)
-        seen, hidden = halves(liked, np.random.default_rng(self.seed))
-        parsed, values = [parse_metric(self.metric)], [np.empty(0)]
+        keep = random_halves(liked, np.random.default_rng(self.seed))
+        seen, hidden = masked(liked, keep), masked(liked, ~keep)
+        parsed, values = [parse_metric(self.metric)], []
         block = max(1, BLOCK_BYTES // (4 * liked.shape[1]))
         for start in range(0, liked.shape[0], block):
             rows = seen[start : start + block]
             scores = estimator.scores(np.arange(rows.shape[0]), rows, recalculate_user=True)
-            values.append(ranking_values(parsed, scores, rows, hidden[start : start + block])[:, 0])
-        every = np.concatenate(values)
-        return float(np.nanmean(every)) if np.isfinite(every).any() else float("nan")
-
-
-def ranking_scorer(metric: str = "ndcg@10", seed: int = 0) -> RankingScorer:
-    """Return a scorer for `cross_val_score` and `GridSearchCV` of rankers.
-
-    The scorer hides and predicts a random half of each row.
-
-    Parameters
-    ----------
-    metric : str
-        A metric of rankings: auc, ndcg@k, map@k, precision@k, recall@k, r-precision, hit@k, mrr@k.
-    seed : int ≥ 0
-
-    Examples
-    --------
-    >>> from sklearn.model_selection import GridSearchCV
-    >>> from recsys import EASE, load_dataset
-    >>> likes = load_dataset("sample").matrix
-    >>> grid = {"regularization": [1.0, 100.0, 1000.0]}
-    >>> search = GridSearchCV(EASE(), grid, scoring=ranking_scorer("ndcg@10"), cv=UserSplit(3))
-    >>> search.fit(likes, show_progress=False).best_params_
-    {'regularization': 100.0}
-    """
-    return RankingScorer(metric, seed)
-
-
-def halves(liked: sp.csr_matrix, rng: np.random.Generator) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-    """Return a random ceil(n/2) of each row's n items, and the rest."""
-    keep = random_halves(liked, rng)
-    return masked(liked, keep), masked(liked, ~keep)
+            values += ranking_values(parsed, scores, rows, hidden[start : start + block])[:, 0].tolist()
+        return float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from typing import Any, NamedTuple
 
@@ -14,7 +15,6 @@ from recsys.data import Fold
 from recsys.errors import InputError
 from recsys.evaluation import metrics as M
 from recsys.evaluation.metrics.base import ListMetric, RankingMetric
-from recsys.evaluation.models import takes
 from recsys.utils.progress import report
 from recsys.utils.topn import LOWEST, top_n
 
@@ -49,7 +49,11 @@ def measure(
     returned. Without `filter_liked` the items of the training rows are ranked, too.
     """
     items, given = fold.train.shape[1], dict(side or {})
-    if takes(model.fit, "show_progress"):
+    try:
+        show_progress = "show_progress" in inspect.signature(model.fit).parameters
+    except (TypeError, ValueError):  # compiled code has no signature: implicit's is assumed
+        show_progress = True
+    if show_progress:
         given["show_progress"] = False
     fit_compiling: list[float] = []
     score_compiling: list[float] = []

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from recsys.errors import InputError
 from recsys.utils.spec import format_spec
 
-
-class Model(Protocol):
-    """The interface of an evaluated model: implicit's `fit`, and `scores` or `recommend`."""
-
-    def fit(self, user_items: Any, show_progress: bool = ..., callback: Any = ...) -> Any:
-        """Fit on a (users, items) matrix."""
-
-
-Models = str | Model | Sequence[Any] | Mapping[str, Any]
+PLAIN = (bool, int, float, str)
 
 
 class NamedModel(NamedTuple):
@@ -29,7 +23,7 @@ class NamedModel(NamedTuple):
     model: Any
 
 
-def named_models(models: Models) -> list[NamedModel]:
+def named_models(models: Any) -> list[NamedModel]:
     """Return models with distinct labels.
 
     The default label is the specification, the name of a ranker with its changed parameters, or the
@@ -57,15 +51,6 @@ def named_models(models: Models) -> list[NamedModel]:
         if labels.count(label) > 1:
             raise InputError(f"two models have the label {label!r}: set labels, as in ('first', model)")
     return named
-
-
-def takes(function: Callable[..., Any], name: str) -> bool:
-    """Return whether a function takes an argument of this name."""
-    try:
-        parameters = inspect.signature(function).parameters
-    except (TypeError, ValueError):  # compiled code tells nothing: implicit's arguments are assumed
-        return True
-    return name in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
 
 def _named(label: Any, model: Any) -> NamedModel:
@@ -99,7 +84,7 @@ def _params(model: Any) -> dict[str, Any]:
     return {
         key: value
         for key, value in getattr(model, "__dict__", {}).items()
-        if key[:1] != "_" and key[-1:] != "_" and isinstance(value, (bool, int, float, str))
+        if key.strip("_") == key and isinstance(value, PLAIN)
     }
 
 
@@ -110,8 +95,7 @@ def _default_label(model: Any) -> str:
         return type(model).__name__
     default: Any = type(model)()  # type: ignore[misc]
     values = {field.name: getattr(model, field.name) for field in dataclasses.fields(model)}
-    plain = (bool, int, float, str, dict, type(None))
-    if not all(isinstance(value, plain) for value in values.values()):
+    if not all(value is None or isinstance(value, (*PLAIN, dict)) for value in values.values()):
         return name  # rankers within a blend, say, are no text
     try:
         return format_spec(name, {k: v for k, v in values.items() if v != getattr(default, k)})
@@ -121,12 +105,10 @@ def _default_label(model: Any) -> str:
 
 def _plain(value: Any) -> Any:
     """Return a JSON value; other values become text."""
-    if value is None or isinstance(value, (bool, int, float, str)):
+    if value is None or isinstance(value, PLAIN):
         return value
     if isinstance(value, Mapping):
         return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(entry) for entry in value]
-    if hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
-        return value.item()
-    return str(value)
+    return value.item() if isinstance(value, np.generic) else str(value)

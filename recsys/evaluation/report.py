@@ -23,7 +23,7 @@ from recsys.utils.topn import LOWEST
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Intervals = dict[tuple[str, str], float]
+Intervals = dict[tuple[str, str], tuple[float, float]]  # low and high, by model and metric
 MOST = 12  # values of an attribute that are groups of their own
 QUARTILES = 4
 NOT_ATTRIBUTES = ("user", "fold")
@@ -164,34 +164,29 @@ class Report:
         bootstrap interval of the mean over users (NaN for metrics with one value per fold). `users` is
         the number of users with a value.
         """
-        low, high = self.intervals()
+        ends = self._intervals()
         rows = [
-            {
-                "model": r.model,
-                "metric": name,
-                "mean": value.mean,
-                "std": value.std if self.folds > 1 else float("nan"),
-                "low": low[r.model, name],
-                "high": high[r.model, name],
-                "users": value.users,
-            }
+            (
+                r.model,
+                name,
+                value.mean,
+                value.std if self.folds > 1 else float("nan"),
+                *ends[r.model, name],
+                value.users,
+            )
             for r in self.results
             for name, value in r.metrics.items()
         ]
-        return frames.make({key: [row[key] for row in rows] for key in rows[0]}, kind)
+        names = ("model", "metric", "mean", "std", "low", "high", "users")
+        return frames.make(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)), kind)
 
     def user_values(self) -> pd.DataFrame:
         """Return one row per model, fold, user and metric, with the columns of `rows`."""
         parts = [
             self.rows.assign(model=model, metric=metric, value=self.values[model, metric].to_numpy())
-            for model, metric in self._columns
+            for model, metric in self.values
         ]
         return pd.concat(parts, ignore_index=True)
-
-    def intervals(self) -> tuple[Intervals, Intervals]:
-        """Return the low and high ends of the 95% intervals of the means, by model and metric."""
-        users, folds = self.rows.index.to_numpy(), self.rows["fold"].to_numpy()
-        return self._intervals(self.values.to_numpy(), users, folds)
 
     def by(self, attribute: str) -> pd.DataFrame:
         """Return means and intervals of groups of the evaluated users.
@@ -202,47 +197,33 @@ class Report:
             "profile length", "popularity", or a column of the user table. Columns of more than 12
             numbers are grouped by quartiles, other columns by value; rare values form one group.
         """
-        table = self.rows
-        known = [str(name) for name in table.columns if name not in NOT_ATTRIBUTES]
+        known = [str(name) for name in self.rows.columns if name not in NOT_ATTRIBUTES]
         if attribute not in known:
             raise InputError(f"no users' attribute {attribute!r}: {did_you_mean(attribute, known)}")
-        if not set(self.definitions) - self.per_fold:
+        keys = [key for key in self.values if key[1] not in self.per_fold]
+        if not keys:
             raise InputError(
                 f"{', '.join(self.definitions)}: only one value for all users; use a "
                 "metric per user, such as auc"
             )
-        groups = _grouped(table[attribute])
+        groups = _grouped(self.rows[attribute])
         out = []
         for group in groups.cat.categories:
             inside = (groups == group).to_numpy()
-            users, values = table.index[inside].to_numpy(), self.values[inside]
-            low, high = self._intervals(values.to_numpy(), users, np.zeros(len(users)))
-            out += [
-                {
-                    "group": group,
-                    "model": model,
-                    "metric": metric,
-                    "mean": values[model, metric].mean(),
-                    "low": low[model, metric],
-                    "high": high[model, metric],
-                    "users": int(values[model, metric].notna().sum()),
-                }
-                for model, metric in self._columns
-                if metric not in self.per_fold
-            ]
-        return pd.DataFrame(out)
+            values, users = self.values.loc[inside, keys], self.rows.index[inside].to_numpy()
+            ends = mean_intervals(values.to_numpy(), users, np.zeros(len(users)), self.seed)
+            columns = (values.mean(), *ends, values.notna().sum())
+            for key, mean, low, high, count in zip(keys, *columns, strict=True):
+                out.append((group, *key, mean, low, high, int(count)))
+        return pd.DataFrame(out, columns=["group", "model", "metric", "mean", "low", "high", "users"])
 
-    @property
-    def _columns(self) -> list[tuple[str, str]]:
-        return [(r.model, name) for r in self.results for name in self.definitions]
-
-    def _intervals(self, values: Any, users: Any, folds: Any) -> tuple[Intervals, Intervals]:
-        keys = self._columns
-        columns = [place for place, (_, metric) in enumerate(keys) if metric not in self.per_fold]
-        ends = np.full((2, len(keys)), np.nan)
-        ends[:, columns] = mean_intervals(values[:, columns], users, folds, self.seed)
-        low, high = (dict(zip(keys, end.tolist(), strict=True)) for end in ends)
-        return low, high
+    def _intervals(self) -> Intervals:
+        """Return the 95% intervals of the means; NaN for metrics with one value per fold."""
+        users, folds = self.rows.index.to_numpy(), self.rows["fold"].to_numpy()
+        keys = [key for key in self.values if key[1] not in self.per_fold]
+        low, high = mean_intervals(self.values[keys].to_numpy(), users, folds, self.seed)
+        ends = dict.fromkeys(self.values, (float("nan"), float("nan")))
+        return ends | dict(zip(keys, zip(low.tolist(), high.tolist(), strict=True), strict=True))
 
     def best(self) -> dict[str, float]:
         """Return the best mean of each metric that has a direction."""
@@ -351,18 +332,11 @@ class Report:
 
     def as_dict(self) -> dict[str, Any]:
         """Return values and intervals for JSON, without values per user."""
-        low, high = self.intervals()
+        results, ends = [asdict(r) for r in self.results], self._intervals()
+        for result in results:
+            for name, value in result["metrics"].items():
+                value["low"], value["high"] = ends[result["model"], name]
         head = ("dataset", "protocol", "folds", "seed", "users", "items", "interactions")
-        results = [
-            {key: value for key, value in vars(r).items() if key != "metrics"}
-            | {
-                "metrics": {
-                    name: asdict(value) | {"low": low[r.model, name], "high": high[r.model, name]}
-                    for name, value in r.metrics.items()
-                }
-            }
-            for r in self.results
-        ]
         rest = ("comparisons", "definitions", "better", "notes", "failed")
         return (
             {key: getattr(self, key) for key in head}

@@ -10,9 +10,10 @@ import copy
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from contextvars import copy_context
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,9 +27,9 @@ from recsys.errors import InputError
 from recsys.evaluation import metrics as M
 from recsys.evaluation.defaults import ITERATIONS
 from recsys.evaluation.measuring import Measured, ParsedMetric, measure
-from recsys.evaluation.models import Models, NamedModel, named_models
+from recsys.evaluation.models import NamedModel, named_models
 from recsys.evaluation.report import MetricValue, Report, Result
-from recsys.evaluation.significance import Comparison, compare_all, holm
+from recsys.evaluation.significance import compare_all, holm
 from recsys.utils.attempts import Dropped, attempt, check_some_left
 from recsys.utils.parallel import count_jobs, picklable, run_tasks
 from recsys.utils.progress import Listener, bar, listening, within
@@ -55,7 +56,7 @@ WORTH_PROCESSES = 10.0  # processor seconds: starting processes takes some of th
 
 def evaluate(
     data: Any,
-    models: Models = ("auto", "popularity"),
+    models: Any = ("auto", "popularity"),
     *,
     test: Any = None,
     protocol: str | None = None,
@@ -123,9 +124,11 @@ def evaluate(
     True
     """
     protocol_for(protocol, test)  # before data are read
-    filter_liked = check_flag("filter_liked", filter_liked)
     parsed, named = parsed_metrics(metrics), named_models(models)
-    keep = 0 if keep_lists is None else check_integer("keep_lists", keep_lists, 1)
+    options = {
+        "keep": 0 if keep_lists is None else check_integer("keep_lists", keep_lists, 1),
+        "filter_liked": check_flag("filter_liked", filter_liked),
+    }
     if only_folds is not None:
         check_integer("only_folds", only_folds, 1, 2**31 - 1)
     if budget is not None:
@@ -133,15 +136,14 @@ def evaluate(
     data = interactions_of(data)
     protocol = protocol_for(protocol, test, data)
     data = (data if test is None else data.with_test(test)).positive()
-    way, parts = find_protocol(protocol), folds_of(data, protocol, folds, seed, only_folds)
-    options = {"keep": keep, "filter_liked": filter_liked}
+    parts = folds_of(data, protocol, folds, seed, only_folds)
     job = _Job(data, named, parts, parsed, SideInformation(data, protocol), options)
     interrupted = False
     with bar(progress is True) as drawn:
         listener = progress if callable(progress) else drawn
         try:
             job.run(n_jobs, budget, listener, on_result)
-        except KeyboardInterrupt:  # what is measured is kept, if anything is
+        except KeyboardInterrupt:  # finished results are kept, if there are any
             if not job.measured:
                 raise
             interrupted = True
@@ -150,26 +152,25 @@ def evaluate(
     check_some_left("no model could be evaluated", [one.label for one in named], job.failed)
     if not job.measured:
         raise InputError(f"budget: no model was measured within {budget:g} seconds")
-    positions, numbers = job.common(all_folds=budget is None)
+    chosen, numbers = job.common(all_folds=budget is None)
     used = [parts[number] for number in numbers]
-    notes = [*data.notes, *_protocol_notes(way, data, used, filter_liked)]
-    labels = [one.label for k, one in enumerate(named) if k not in positions]
-    missing, said = [label for label in labels if label not in job.failed], []
-    if missing:
-        said.append(f"not measured: {', '.join(missing)}")
+    notes = [*data.notes, *_protocol_notes(find_protocol(protocol), data, used, options["filter_liked"])]
+    others = [one.label for k, one in enumerate(named) if k not in chosen]
+    missing = [label for label in others if label not in job.failed]
+    said = [f"not measured: {', '.join(missing)}"] if missing else []
     if len(numbers) < len(parts):
         said.append(f"folds: {len(numbers)} of {len(parts)}")
     if interrupted or said:
         notes.append(f"{'interrupted' if interrupted else 'out of time'}: {'; '.join(said)}")
-    rows, measured = _rows(data, used, numbers), job.measured
+    rows = _rows(data, used, numbers)
+    measured = {named[k].label: [job.measured[k][n] for n in numbers] for k in chosen}
     values = pd.DataFrame(
         {
-            (named[k].label, name): np.concatenate([measured[k][n].values[name] for n in numbers])
-            for k in positions
+            (label, name): np.concatenate([one.values[name] for one in of_folds])
+            for label, of_folds in measured.items()
             for _, _, name in parsed
         }
     )
-    results = [job.result(k, numbers) for k in positions]
     report = Report(
         dataset=data.name,
         protocol=protocol,
@@ -178,8 +179,8 @@ def evaluate(
         users=data.n_users,
         items=data.n_items,
         interactions=len(data.users),
-        results=results,
-        comparisons=_comparisons([r.model for r in results], parsed, values, rows.index, seed),
+        results=[job.result(k, numbers) for k in chosen],
+        comparisons=_comparisons(list(measured), parsed, values, rows.index, seed),
         definitions={name: metric.definition for metric, _, name in parsed},
         better={name: metric.better for metric, _, name in parsed},
         notes=notes,
@@ -188,14 +189,10 @@ def evaluate(
         values=values,
         per_fold=frozenset(name for metric, _, name in parsed if not metric.per_user),
     )
-    if keep:
-        report.lists = {
-            named[k].label: (
-                np.concatenate([measured[k][n].ids for n in numbers]),
-                np.concatenate([measured[k][n].scores for n in numbers]),
-            )
-            for k in positions
-        }
+    if keep_lists is not None:
+        for label, of_folds in measured.items():
+            ids, scores = ([one.ids for one in of_folds], [one.scores for one in of_folds])
+            report.lists[label] = np.concatenate(ids), np.concatenate(scores)
         report.tested = sp.vstack([fold.test[fold.users] for fold in used], format="csr")
         report.item_ids = data.item_ids
     if interrupted:
@@ -226,15 +223,9 @@ def parsed_metrics(metrics: str | Sequence[str]) -> list[ParsedMetric]:
 
 
 class _Task(NamedTuple):
-    """One model on one fold."""
-
     position: int  # of the model
     number: int  # of the fold
-    model: Any
-    fold: Fold
-    side: dict[str, Any]
-    parsed: list[ParsedMetric]
-    options: dict[str, Any]
+    work: Callable[[], Measured]
     alone: bool  # an error ends the evaluation
     deadline: float
 
@@ -247,20 +238,17 @@ def _measured(task: _Task) -> tuple[int, int, Measured | Dropped | None]:
     """Return the position, the fold and the measurement; None if the time is up."""
     outer = copy_context()
 
-    def work() -> Measured:
-        return measure(task.model, task.fold, task.parsed, task.side, **task.options)
-
     def watch(*step: Any) -> None:
         if time.time() > task.deadline:
             raise _OutOfTimeError
         outer.run(report_step, *step)
 
-    try:
+    result: Measured | Dropped | None = None
+    with suppress(_OutOfTimeError):
         watch("fitting", 0.0, 1)
         with listening(watch):
-            return task.position, task.number, work() if task.alone else attempt(work)
-    except _OutOfTimeError:
-        return task.position, task.number, None
+            result = task.work() if task.alone else attempt(task.work)
+    return task.position, task.number, result
 
 
 @dataclass
@@ -293,7 +281,7 @@ class _Job:
         keys = [(k, n) for k in range(len(self.named)) for n in range(len(self.folds))]
         if budget is not None:
             keys.sort(key=lambda key: (key[1], self.seconds[key[0]]))
-        elif jobs > 1:  # so that no process is left with the longest; quick ones take none of the time
+        elif jobs > 1:  # quick models first, then the longest, so that no process ends with it
             quick = min(self.seconds) + self.scale * USUAL_SECONDS
             keys.sort(key=lambda key: -self.seconds[key[0]] if self.seconds[key[0]] > quick else -np.inf)
         deadline = np.inf if budget is None else time.time() + budget
@@ -302,28 +290,31 @@ class _Job:
 
         def tasks() -> Iterator[_Task]:
             for k, n in keys:
-                if self.named[k].label not in self.failed:
-                    yield self._task(k, n, deadline)
+                (label, _, model), fold = self.named[k], self.folds[n]
+                if label not in self.failed:
+                    model = copy.deepcopy(model) if jobs == 1 else model
+                    side = self.side.of(model, fold.train)
+                    work = partial(measure, model, fold, self.parsed, side, **self.options)
+                    yield _Task(k, n, work, len(self.named) == 1, deadline)
 
         def here(task: _Task) -> Any:
             text = f"{self.named[task.position].label}, fold {task.number + 1}"
             part = share * self.seconds[task.position]
-            task = task._replace(model=copy.deepcopy(task.model))
             with listening(listener), within(text, done, self.total, part):
                 return _measured(task)
 
         results = run_tasks(here if jobs == 1 else _measured, tasks(), jobs)
         with closing(results):  # also where a listener stops it
-            for k, n, found in results:
+            for k, n, result in results:
                 done = min(float(self.total), done + share * self.seconds[k])
                 label = self.named[k].label
                 if jobs > 1:
                     listener(f"{label}, fold {n + 1}", done, self.total)
-                if isinstance(found, Dropped):
-                    self.failed.setdefault(label, found)
+                if isinstance(result, Dropped):
+                    self.failed.setdefault(label, result)
                     self.measured.pop(k, None)
-                elif found is not None and label not in self.failed:
-                    self.measured[k][n] = found
+                elif result is not None and label not in self.failed:
+                    self.measured[k][n] = result
                     if on_result is not None and len(self.measured[k]) == len(self.folds):
                         on_result(self.result(k, range(len(self.folds))))
 
@@ -334,22 +325,17 @@ class _Job:
                 return 1
         return min(count_jobs(n_jobs), self.total)
 
-    def _task(self, k: int, n: int, deadline: float) -> _Task:
-        model, fold = self.named[k].model, self.folds[n]
-        side = self.side.of(model, fold.train)
-        alone = len(self.named) == 1
-        return _Task(k, n, model, fold, side, self.parsed, self.options, alone, deadline)
-
     def common(self, all_folds: bool) -> tuple[list[int], list[int]]:
-        """Return positions of models and numbers of folds that each of them has, complete ones first."""
-        have = {k: set(found) for k, found in self.measured.items() if found}
-        whole = {k for k, numbers in have.items() if len(numbers) == len(self.folds)}
-        if all_folds and whole:
-            return sorted(whole), list(range(len(self.folds)))
+        """Return positions of models and numbers of folds that each of them has.
+
+        With `all_folds` these are only the models with all folds, if there are any.
+        """
+        have = {k: set(of_folds) for k, of_folds in self.measured.items()}
         by_folds = sorted(have, key=lambda k: -len(have[k]))
         chosen, shared = [], have[by_folds[0]]
+        least = len(shared) if all_folds and len(shared) == len(self.folds) else 1
         for k in by_folds:
-            if shared & have[k]:
+            if len(shared & have[k]) >= least:
                 chosen.append(k)
                 shared = shared & have[k]
         return sorted(chosen), sorted(shared)
@@ -404,22 +390,19 @@ def _protocol_notes(
     way: Protocol, data: Interactions, folds: Sequence[Fold], filter_liked: bool
 ) -> list[str]:
     """Return notes on training data, candidates and users left out."""
-    notes, future = [], way.predicts_future(data)
+    notes = []
     if not filter_liked:
         notes.append("The users' own training items are ranked, too.")
-    if way.name == PUBLISHED or future:
+    if way.name == PUBLISHED or way.predicts_future(data):
         notes.append(way.note)
     elif way.times:
         notes.append("There are no times: what is tested is drawn at random.")
     if data.held_out is not None and way.name != PUBLISHED:
         notes.append("The test half that the data come with is not used.")
     if notes:
-        tests = unseen = 0
-        for fold in folds:
-            tested = fold.test[fold.users].indices
-            tests += len(tested)
-            unseen += len(tested) - int(np.isin(tested, fold.train.indices).sum())
-        if unseen:
+        known = [np.isin(f.test[f.users].indices, f.train.indices) for f in folds]
+        tests = sum(map(len, known))
+        if unseen := tests - int(sum(map(np.sum, known))):
             notes.append(
                 f"Items without training interactions are ranked, too; of {tests:,} test items "
                 f"{unseen:,} are such."
@@ -440,20 +423,16 @@ def _comparisons(
     users: pd.Index,
     seed: int,
 ) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    found: list[Comparison] = []
-    for metric, _, name in parsed:
-        if not metric.per_user:
-            continue
-        columns = [values[label, name].to_numpy() for label in labels]
-        for i, j, comparison in compare_all(columns, seed, users.to_numpy()):
-            found.append(comparison)
-            rows.append(
-                {"metric": name, "first": labels[i], "second": labels[j], "better": metric.better}
-            )
-    corrected = holm([comparison.p_value for comparison in found])
-    found = [replace(one, p_holm=p) for one, p in zip(found, corrected, strict=True)]
-    return [
-        row | asdict(one) | {"differs_clearly": one.differs_clearly}
-        for row, one in zip(rows, found, strict=True)
+    pairs = [
+        (name, metric.better, *pair)
+        for metric, _, name in parsed
+        if metric.per_user
+        for pair in compare_all([values[one, name].to_numpy() for one in labels], seed, users.to_numpy())
     ]
+    corrected = holm([comparison.p_value for *_, comparison in pairs])
+    out = []
+    for (name, better, i, j, comparison), p in zip(pairs, corrected, strict=True):
+        one = replace(comparison, p_holm=p)
+        head = {"metric": name, "first": labels[i], "second": labels[j], "better": better}
+        out.append(head | asdict(one) | {"differs_clearly": one.differs_clearly})
+    return out

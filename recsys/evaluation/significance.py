@@ -92,14 +92,12 @@ def compare_all(
     tested = table.shape[1]  # resampled, the same draws for every pair
     means = [times @ deltas.T / tested for times in resamples(tested, seed)]
     low, high = np.quantile(np.concatenate(means), QUANTILES, axis=0).tolist()
-    out = []
-    for row, (i, j) in enumerate(pairs):
-        delta, p = deltas[row], 1.0
-        if np.any(delta != 0):
-            from scipy import stats  # late: it takes most of a second
+    from scipy import stats  # late: it takes most of a second
 
-            p = float(stats.wilcoxon(delta, zero_method="wilcox", method="approx").pvalue)
-        out.append((i, j, Comparison(float(delta.mean()), low[row], high[row], p, len(delta), p)))
+    out = []
+    for row, ((i, j), delta) in enumerate(zip(pairs, deltas, strict=True)):
+        p = float(stats.wilcoxon(delta, method="approx").pvalue) if delta.any() else 1.0
+        out.append((i, j, Comparison(float(delta.mean()), low[row], high[row], p, tested, p)))
     return out
 
 
@@ -149,24 +147,21 @@ def mean_intervals(
     True
     """
     low, high = np.full((2, values.shape[1]), np.nan)
-    if len(values) == 0:
-        return low, high
     known = np.isfinite(values)
+    columns = np.flatnonzero(known.any(axis=0))
+    if len(columns) == 0:
+        return low, high
     filled = np.where(known, values, 0.0)
     distinct, who = np.unique(users, return_inverse=True)
     parts = [np.flatnonzero(folds == fold) for fold in np.unique(folds)]
     means = []
-    for times in resamples(len(distinct), seed):
-        total, measured = np.zeros((2, len(times), values.shape[1]))
-        for rows in parts:
-            weights = times[:, who[rows]].astype(np.float64)
-            size = weights @ known[rows]
-            total += np.divide(weights @ filled[rows], size, out=np.zeros_like(size), where=size > 0)
-            measured += size > 0
-        out = np.full(total.shape, np.nan)
-        means.append(np.divide(total, measured, out=out, where=measured > 0))
+    with np.errstate(invalid="ignore"):
+        for times in resamples(len(distinct), seed):
+            draws = [(times[:, who[rows]].astype(np.float64), rows) for rows in parts]
+            of_folds = [(w @ filled[rows]) / (w @ known[rows]) for w, rows in draws]
+            means.append(np.nansum(of_folds, axis=0) / np.isfinite(of_folds).sum(axis=0))
     drawn = np.concatenate(means)
-    for column in np.flatnonzero(known.any(axis=0)):
+    for column in columns:
         low[column], high[column] = np.nanquantile(drawn[:, column], QUANTILES)
     return low, high
 
@@ -211,30 +206,31 @@ def decision(comparisons: list[dict[str, Any]]) -> str:
     >>> decision([pair | clear, pair | unclear])
     'Use a: it is better than b on auc, and does not differ clearly from b on map'
     """
-    leads: dict[str, list[int]] = {}  # better less worse comparisons, and means
-    outcomes: dict[tuple[str, str], dict[str, int]] = {}  # of (model, metric) by the other model
+    leads: dict[str, tuple[int, int]] = {}  # better less worse comparisons, and means
+    outcomes: dict[str, list[tuple[int, str, str]]] = {}  # of each model: whether clear, other, metric
     for c in comparisons:
         if not (better := c.get("better", "more")):
             continue
-        sign = (-1 if better == "less" else 1) * ((c["difference"] > 0) - (c["difference"] < 0))
+        sign = (-1 if better == "less" else 1) * int(np.sign(c["difference"]))
         for one, other, ahead in ((c["first"], c["second"], sign), (c["second"], c["first"], -sign)):
             clear = ahead if c["differs_clearly"] else 0
-            outcomes.setdefault((one, c["metric"]), {})[other] = clear
-            lead = leads.setdefault(one, [0, 0])
-            lead[0], lead[1] = lead[0] + clear, lead[1] + ahead
+            outcomes.setdefault(one, []).append((clear, other, c["metric"]))
+            wins, means = leads.get(one, (0, 0))
+            leads[one] = (wins + clear, means + ahead)
     if not leads:
         return ""
     best = max(leads, key=leads.__getitem__)
-    if not any(clear for by_model in outcomes.values() for clear in by_model.values()):
+    if not any(clear for of_model in outcomes.values() for clear, _, _ in of_model):
         return f"No model is better than another: {listing(list(leads))} do not differ clearly"
     said = []
     words = {1: "is better than", 0: "does not differ clearly from", -1: "is worse than"}
-    for clear in words:
-        metrics: dict[tuple[str, ...], list[str]] = {}  # by the other models
-        for (one, metric), by_model in outcomes.items():
-            others = tuple(other for other, how in by_model.items() if how == clear)
-            if one == best and others:
-                metrics.setdefault(others, []).append(metric)
-        said += [f"{words[clear]} {listing(others)} on {listing(on)}" for others, on in metrics.items()]
+    for how in words:
+        others: dict[str, list[str]] = {}  # by metric
+        for clear, other, metric in outcomes[best]:
+            if clear == how:
+                others.setdefault(metric, []).append(other)
+        for group in dict.fromkeys(map(tuple, others.values())):
+            on = [metric for metric, names in others.items() if tuple(names) == group]
+            said.append(f"{words[how]} {listing(group)} on {listing(on)}")
     # with a comma before "and" also between two: each part lists metrics with an "and" of its own
     return f"Use {best}: it {', '.join([*said[:-1], f'and {said[-1]}'] if said[1:] else said)}"

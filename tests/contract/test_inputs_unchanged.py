@@ -240,7 +240,6 @@ def test_no_metric_changes_scores_or_matrices(tmp_path):
             "recall",
             "hit_rate",
             "mrr",
-            "r_precision",
         )
     ]
     ids = np.argsort(-scores, axis=1)[:, :4]

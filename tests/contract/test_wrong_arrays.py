@@ -86,7 +86,6 @@ TAKES |= {
         "mrr",
         "ndcg",
         "precision",
-        "r_precision",
         "recall",
     )
 }

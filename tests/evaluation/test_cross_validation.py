@@ -10,9 +10,9 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
 from recsys import CapabilityError, InputError, list_rankers, make_ranker
 from recsys.data import split
-from recsys.evaluation import UserSplit, ranking_scorer
+from recsys.evaluation import RankingScorer, UserSplit
 from recsys.evaluation import metrics as M
-from recsys.evaluation.cross_validation import halves
+from recsys.utils.sparse import masked, random_halves
 from tests.contract.test_rankers import FAST
 
 QUIET = {"show_progress": False}
@@ -28,26 +28,19 @@ def test_groups_are_those_of_the_protocol(planted, folds, seed):
         assert (np.diff(fold.test.indptr)[train] == 0).all()
 
 
-def test_halves_part_every_row(planted):
-    R = planted.matrix
-    seen, hidden = halves(R, np.random.default_rng(0))
-    assert (seen + hidden != R).nnz == 0 and seen.multiply(hidden).nnz == 0
-    np.testing.assert_array_equal(np.diff(seen.indptr), (np.diff(R.indptr) + 1) // 2)
-    other, _ = halves(R, np.random.default_rng(1))
-    assert (other != seen).nnz > 0
-
-
 def test_a_score_is_the_mean_over_users_of_what_is_hidden(planted):
     R = planted.matrix
     model = make_ranker("ease").fit(R[:40], **QUIET)
     rest = sp.vstack(
         [R[40:], sp.csr_matrix((1, R.shape[1])), sp.csr_matrix(np.eye(1, R.shape[1]))]
     ).tocsr()
-    seen, hidden = halves(rest, np.random.default_rng(3))
+    keep = random_halves(rest, np.random.default_rng(3))
+    seen, hidden = masked(rest, keep), masked(rest, ~keep)
+    assert (np.diff(seen.indptr) == (np.diff(rest.indptr) + 1) // 2).all()
     scores = np.vstack([model.scores(0, seen[u], recalculate_user=True) for u in range(rest.shape[0])])
     wanted = np.nanmean(M.recall(scores, seen, hidden, 5))
-    assert ranking_scorer("recall@5", seed=3)(model, rest) == pytest.approx(wanted)
-    assert np.isnan(ranking_scorer()(model, sp.csr_matrix(np.eye(3, R.shape[1]))))
+    assert RankingScorer("recall@5", seed=3)(model, rest) == pytest.approx(wanted)
+    assert np.isnan(RankingScorer()(model, sp.csr_matrix(np.eye(3, R.shape[1]))))
 
 
 @pytest.mark.thorough
@@ -55,7 +48,7 @@ def test_a_score_is_the_mean_over_users_of_what_is_hidden(planted):
 def test_every_ranker_that_folds_in_can_be_cross_validated(planted, name):
     model = make_ranker(name, **FAST.get(name, {}))
     options = {
-        "scoring": ranking_scorer("auc"),
+        "scoring": RankingScorer("auc"),
         "cv": UserSplit(2),
         "params": QUIET,
         "error_score": "raise",
@@ -72,7 +65,7 @@ def test_every_ranker_that_folds_in_can_be_cross_validated(planted, name):
 def test_a_grid_is_searched_and_the_best_is_fitted_on_everything(planted):
     R = planted.matrix
     grid = {"regularization": [1e-3, 30.0]}
-    search = GridSearchCV(make_ranker("ease"), grid, scoring=ranking_scorer("auc"), cv=UserSplit(3))
+    search = GridSearchCV(make_ranker("ease"), grid, scoring=RankingScorer("auc"), cv=UserSplit(3))
     search.fit(R, **QUIET)
     for params, mean in zip(
         search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True
@@ -80,14 +73,14 @@ def test_a_grid_is_searched_and_the_best_is_fitted_on_everything(planted):
         plain = []
         for train, test in UserSplit(3).split(R):
             model = make_ranker("ease", **params).fit(R[train], **QUIET)
-            plain.append(ranking_scorer("auc")(model, R[test]))
+            plain.append(RankingScorer("auc")(model, R[test]))
         assert mean == pytest.approx(np.mean(plain))
     best = max(search.cv_results_["mean_test_score"])
     assert search.best_score_ == best and search.best_estimator_.n_users_ == planted.n_users
     two = GridSearchCV(
         make_ranker("cf-komd"),
         {"kernel": ["md", "mc"], "degree": [1, 2]},
-        scoring={"auc": ranking_scorer("auc"), "hit": ranking_scorer("hit@5")},
+        scoring={"auc": RankingScorer("auc"), "hit": RankingScorer("hit@5")},
         refit="hit",
         cv=KFold(2, shuffle=True, random_state=0),
     ).fit(R, **QUIET)
@@ -101,7 +94,7 @@ def test_what_cannot_rank_the_users_of_a_fold_is_refused_before_it_is_fitted(
     """By default scikit-learn makes NaN of an error of the scorer, after every fit."""
     model = make_ranker("bpr")
     monkeypatch.setattr(type(model), "fit", lambda *_, **__: pytest.fail("it was fitted"))
-    options = {"scoring": ranking_scorer("auc"), "cv": UserSplit(2)}
+    options = {"scoring": RankingScorer("auc"), "cv": UserSplit(2)}
     with pytest.raises(CapabilityError, match="bpr cannot rank users it was not fitted on.*recsys.tun"):
         if search == "grid":
             GridSearchCV(model, {"factors": [2, 3]}, **options).fit(planted.matrix)
@@ -127,16 +120,16 @@ def test_workers_of_joblib_make_the_same_lists(planted, name):
 
 
 def test_workers_get_them_too(planted):
-    for one in (UserSplit(4, 1), ranking_scorer("map@3", 2)):
+    for one in (UserSplit(4, 1), RankingScorer("map@3", 2)):
         assert pickle.loads(pickle.dumps(one)) == one
 
 
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (lambda: ranking_scorer("coverage@5"), "needs the training data"),
-        (lambda: ranking_scorer("novelty"), "use recsys.evaluate"),
-        (lambda: ranking_scorer("ndgc"), "did you mean"),
+        (lambda: RankingScorer("coverage@5"), "needs the training data"),
+        (lambda: RankingScorer("novelty"), "use recsys.evaluate"),
+        (lambda: RankingScorer("ndgc"), "did you mean"),
         (lambda: next(UserSplit(1).split(np.ones((4, 2)))), "n_splits must be"),
         (
             lambda: next(UserSplit(5).split(np.ones((4, 2)))),

@@ -31,8 +31,6 @@ def one_order(name, order, positives, k):
     found = sum(rel)
     if name == "precision":
         return found / k
-    if name == "r-precision":
-        return sum(hits(order, positives, len(positives))) / len(positives)
     if name == "recall":
         return found / len(positives)
     if name == "hit":
@@ -76,7 +74,7 @@ def of_rankings(name):
     return twin
 
 
-for _name in ("auc", "ndcg", "map", "map-full", "precision", "r-precision", "recall", "hit", "mrr"):
+for _name in ("auc", "ndcg", "map", "map-full", "precision", "recall", "hit", "mrr"):
     METRICS.add(_name)(of_rankings(_name))
 
 

@@ -16,7 +16,6 @@ from recsys.evaluation.metrics.ranking import (
     mrr,
     ndcg,
     precision,
-    r_precision,
     ranking_values,
     recall,
 )
@@ -38,7 +37,6 @@ __all__ = [
     "novelty",
     "parse_metric",
     "precision",
-    "r_precision",
     "ranking_values",
     "recall",
     "serendipity",

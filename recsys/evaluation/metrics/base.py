@@ -73,25 +73,31 @@ class ListContext:
         return sp.csr_matrix(chosen != 0, dtype=np.float64)
 
     def ids(self, ranked: ArrayLike) -> NDArray[np.int64]:
-        """Return ranked ids, (lists, k), once each is an item or −1, and in a list once."""
-        array, items = as_array("ranked ids", ranked), self.train.shape[1]
-        if array.ndim != 2 or (array.size and array.dtype.kind not in "iu"):
-            raise InputError(f"ranked ids must be integers, (users, k), not {array.shape} {array.dtype}")
-        if self.users is not None and len(array) != len(self.users):
-            raise InputError(f"lists: {len(array)}, users: {len(self.users)}; pass one list per user")
-        array = array.astype(np.int64)
-        if array.size and (array.min() < -1 or array.max() >= items):
-            raise InputError(f"ranked ids must be within −1…{items - 1}")
-        ordered = np.sort(array, axis=1)
-        if ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any():
-            raise InputError("ranked ids repeat an item within a list")
-        return array
+        """Return checked ranked ids, (lists, k)."""
+        ids = check_ranked(ranked, self.train.shape[1])
+        if self.users is not None and len(ids) != len(self.users):
+            raise InputError(f"lists: {len(ids)}, users: {len(self.users)}; pass one list per user")
+        return ids
 
     def listed(self, ids: NDArray[np.int64]) -> sp.csr_matrix:
         """Return ids as a (lists, items) float64 CSR of ones."""
         rows, places = np.nonzero(ids >= 0)
         shape = (len(ids), self.train.shape[1])
         return sp.csr_matrix((np.ones(len(rows)), (rows, ids[rows, places])), shape)
+
+
+def check_ranked(ranked: ArrayLike, items: int) -> NDArray[np.int64]:
+    """Return ranked ids, (lists, k): each an item or −1, and an item once in a list."""
+    array = as_array("ranked ids", ranked)
+    if array.ndim != 2 or (array.size and array.dtype.kind not in "iu"):
+        raise InputError(f"ranked ids must be integers, (users, k), not {array.shape} {array.dtype}")
+    array = array.astype(np.int64)
+    if array.size and (array.min() < -1 or array.max() >= items):
+        raise InputError(f"ranked ids must be within −1…{items - 1}")
+    ordered = np.sort(array, axis=1)
+    if ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any():
+        raise InputError("ranked ids repeat an item within a list")
+    return array
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ DISCOUNTED_HITS = 2  # 1 / log2(rank + 1) a positive
 PRECISION_AT_HITS = 3  # the precision at its rank, a positive
 ANY_HIT = 4  # 1 if there is a positive
 RECIPROCAL_RANK = 5  # 1 / rank of the first positive
-HITS_AT_POSITIVES = 6  # 1 a positive, k being the number of the user's positives
 
 # What an item is to a user.
 NEITHER = 0
@@ -52,20 +51,9 @@ def expected_gains(
     if not np.isfinite(scores).all():
         raise InputError("scores contain NaN or infinity")
     out, found = np.full((len(scores), len(gains)), np.nan), np.zeros(len(scores), dtype=np.int64)
+    rows = (train.indptr, train.indices, test.indptr, test.indices)
     with parallel() as threads:
-        in_parts(
-            threads,
-            _gains,
-            gains,
-            cuts,
-            scores,
-            train.indptr,
-            train.indices,
-            test.indptr,
-            test.indices,
-            out,
-            found,
-        )
+        in_parts(threads, _gains, gains, cuts, scores, *rows, out, found)
     return out, found
 
 
@@ -76,11 +64,8 @@ def expected_gains(
 def _gains(first, stride, gains, cuts, scores, train_ptr, train_idx, test_ptr, test_idx, out, found):
     m = scores.shape[1]
     deepest = 0
-    own_depth = False
     for c in range(len(gains)):
-        if gains[c] == HITS_AT_POSITIVES:
-            own_depth = True
-        elif gains[c] != PAIRS:
+        if gains[c] != PAIRS:
             deepest = max(deepest, cuts[c])
     state = np.zeros(m, dtype=np.uint8)
     kept, item = np.empty(m, dtype=scores.dtype), np.empty(m, dtype=np.int32)
@@ -101,14 +86,12 @@ def _gains(first, stride, gains, cuts, scores, train_ptr, train_idx, test_ptr, t
                     out[u, c] = _auc(
                         scores[u], state, kept[:positives], item[:positives], m - excluded - positives
                     )
-            depth = max(deepest, positives) if own_depth else deepest
-            if depth > 0:
-                k = min(depth, m - excluded)
+            if deepest > 0:
+                k = min(deepest, m - excluded)
                 groups = _tie_groups(scores[u], state, kept[:k], item[:k], starts, hits)
                 for c in range(len(gains)):
                     if gains[c] != PAIRS:
-                        cut = positives if gains[c] == HITS_AT_POSITIVES else cuts[c]
-                        out[u, c] = _at(gains[c], cut, starts, hits, groups)
+                        out[u, c] = _at(gains[c], cuts[c], starts, hits, groups)
         for p in range(test_ptr[u], test_ptr[u + 1]):
             state[test_idx[p]] = NEITHER
         for p in range(train_ptr[u], train_ptr[u + 1]):
@@ -190,7 +173,7 @@ def _at(gain, k, starts, hits, groups):
         inside = min(end, k) - start
         if r == 0:
             continue
-        if gain == HITS or gain == HITS_AT_POSITIVES:
+        if gain == HITS:
             total += inside * r / n
         elif gain == DISCOUNTED_HITS:
             for place in range(start, start + inside):
@@ -213,13 +196,3 @@ def _at(gain, k, starts, hits, groups):
         else:
             return np.nan
     return 1.0 - none if gain == ANY_HIT else total
-
-
-@jit
-def ideal_gains(k, positives):
-    """Return for each number of positives the most that DISCOUNTED_HITS can be at k."""
-    out = np.zeros(len(positives))
-    for u in range(len(positives)):
-        for place in range(min(k, positives[u])):
-            out[u] += 1.0 / np.log2(place + 2.0)
-    return out

@@ -17,25 +17,29 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from recsys.errors import InputError
-from recsys.evaluation.metrics.base import METRICS, Metric, RankingMetric, ranking_metric
+from recsys.evaluation.metrics.base import (
+    METRICS,
+    Metric,
+    RankingMetric,
+    check_ranked,
+    ranking_metric,
+)
 from recsys.evaluation.metrics.expectation import (
     ANY_HIT,
     DISCOUNTED_HITS,
     HITS,
-    HITS_AT_POSITIVES,
     PAIRS,
     PRECISION_AT_HITS,
     RECIPROCAL_RANK,
     expected_gains,
-    ideal_gains,
 )
 from recsys.utils.features import as_array
 from recsys.utils.validation import check_choice, check_integer, clean_matrix
 
 
 def _over_ideal(total: NDArray, k: int, positives: NDArray) -> NDArray:
-    # Not a lambda: that is sent to processes with the compiled function.
-    return total / ideal_gains(k, positives)
+    gains = np.cumsum(1.0 / np.log2(np.arange(2, k + 2)))
+    return total / gains[np.minimum(k, positives) - 1]
 
 
 @ranking_metric(
@@ -134,18 +138,6 @@ def precision(
 
 
 @ranking_metric(
-    "r-precision",
-    "positives among the first R, divided by R, the number of positives",
-    HITS_AT_POSITIVES,
-    lambda total, k, positives: total / positives,
-    cutoff=False,
-)
-def r_precision(ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix) -> NDArray[np.float64]:
-    """Return the precision at R, the number of a user's positives; arguments as in `auc`."""
-    return _per_user("r-precision", ranking, train, test, 1)
-
-
-@ranking_metric(
     "recall",
     "positives among the first k, divided by all positives",
     HITS,
@@ -224,15 +216,10 @@ def _as_scores(ranking: ArrayLike, shape: tuple[int, int]) -> NDArray[np.floatin
     array = np.atleast_2d(as_array("a ranking", ranking))
     if array.dtype.kind == "f":
         return array if array.dtype == np.float64 else array.astype(np.float32, copy=False)
-    if array.dtype.kind not in "iu" or len(array) != shape[0]:
-        raise InputError(
-            f"a ranking needs scores or ids of {shape[0]} users, not {array.shape} {array.dtype}"
-        )
-    if array.size and not (-1 <= array.min() and array.max() < shape[1]):
-        raise InputError(f"ranked ids must be within −1…{shape[1] - 1}")
-    rows, places = np.nonzero(array >= 0)
+    ids = check_ranked(array, shape[1])
+    if len(ids) != shape[0]:
+        raise InputError(f"lists: {len(ids)}, users: {shape[0]}; pass one list per user")
+    rows, places = np.nonzero(ids >= 0)
     out = np.zeros(shape, dtype=np.float32)
-    out[rows, array[rows, places]] = array.shape[1] - places
-    if np.count_nonzero(out) < len(rows):
-        raise InputError("ranked ids repeat an item within a list")
+    out[rows, ids[rows, places]] = ids.shape[1] - places
     return out
