@@ -184,7 +184,7 @@ class Report:
         """Return one row per model, fold, user and metric, with the columns of `rows`."""
         parts = [
             self.rows.assign(model=model, metric=metric, value=self.values[model, metric].to_numpy())
-            for model, metric in self.values
+            for model, metric in self._columns
         ]
         return pd.concat(parts, ignore_index=True)
 
@@ -200,7 +200,7 @@ class Report:
         known = [str(name) for name in self.rows.columns if name not in NOT_ATTRIBUTES]
         if attribute not in known:
             raise InputError(f"no users' attribute {attribute!r}: {did_you_mean(attribute, known)}")
-        keys = [key for key in self.values if key[1] not in self.per_fold]
+        keys = [key for key in self._columns if key[1] not in self.per_fold]
         if not keys:
             raise InputError(
                 f"{', '.join(self.definitions)}: only one value for all users; use a "
@@ -211,18 +211,22 @@ class Report:
         for group in groups.cat.categories:
             inside = (groups == group).to_numpy()
             values, users = self.values.loc[inside, keys], self.rows.index[inside].to_numpy()
-            ends = mean_intervals(values.to_numpy(), users, np.zeros(len(users)), self.seed)
-            columns = (values.mean(), *ends, values.notna().sum())
-            for key, mean, low, high, count in zip(keys, *columns, strict=True):
+            ends = mean_intervals(values.to_numpy(), users, np.zeros(len(users), np.int64), self.seed)
+            counts = values.notna().sum()
+            for key, mean, low, high, count in zip(keys, values.mean(), *ends, counts, strict=True):
                 out.append((group, *key, mean, low, high, int(count)))
         return pd.DataFrame(out, columns=["group", "model", "metric", "mean", "low", "high", "users"])
+
+    @property
+    def _columns(self) -> list[tuple[str, str]]:
+        return [(r.model, name) for r in self.results for name in self.definitions]
 
     def _intervals(self) -> Intervals:
         """Return the 95% intervals of the means; NaN for metrics with one value per fold."""
         users, folds = self.rows.index.to_numpy(), self.rows["fold"].to_numpy()
-        keys = [key for key in self.values if key[1] not in self.per_fold]
+        keys = [key for key in self._columns if key[1] not in self.per_fold]
         low, high = mean_intervals(self.values[keys].to_numpy(), users, folds, self.seed)
-        ends = dict.fromkeys(self.values, (float("nan"), float("nan")))
+        ends = dict.fromkeys(self._columns, (float("nan"), float("nan")))
         return ends | dict(zip(keys, zip(low.tolist(), high.tolist(), strict=True), strict=True))
 
     def best(self) -> dict[str, float]:

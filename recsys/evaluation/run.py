@@ -125,7 +125,7 @@ def evaluate(
     """
     protocol_for(protocol, test)  # before data are read
     parsed, named = parsed_metrics(metrics), named_models(models)
-    options = {
+    options: dict[str, Any] = {
         "keep": 0 if keep_lists is None else check_integer("keep_lists", keep_lists, 1),
         "filter_liked": check_flag("filter_liked", filter_liked),
     }

@@ -77,7 +77,9 @@ class _Disjunctions(_NormalForm):
 
     def _log_size(self, n: int) -> float:
         """Return the logarithm of the number of conjunctions."""
-        return float(self.inner(self.c).of_counts(n, n, n, n)) + self.c * self.log_literals
+        every = np.array([n])
+        logs = self.inner(self.c).of_counts(every, every, every, n)
+        return float(logs[0]) + self.c * self.log_literals
 
     def _dimension(self, n: int) -> int:
         return sum(comb(int(self.inner(self.c)._dimension(n)), d) for d in self._numbers())
