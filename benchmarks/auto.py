@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from benchmarks.folds import as_committed, load
-from benchmarks.lab.common import append_csv, read_csv, write_csv
+from benchmarks.lab.common import Results
 from recsys import InputError, evaluate, list_rankers
 from recsys.evaluation.significance import compare
 from recsys.tuning import tunable, tune
@@ -55,15 +55,16 @@ def peers() -> list[str]:
 
 def tuned(data: Any, setting: str, peer: str) -> str:
     """Return a peer's specification, from the file or tuned now."""
-    for row in read_csv("auto_tuned"):
-        if (row["setting"], row["peer"]) == (setting, peer) and row["model"]:
-            return row["model"]
+    results = Results("auto_tuned", TUNED, 2)
+    frame = results.frame().query("setting == @setting and peer == @peer").dropna(subset="model")
+    if len(frame):
+        return str(frame["model"].iloc[0])
     if peer.partition(":")[0] not in tunable():
         return peer
     started = time.process_time()
     best = tune(data, peer, TRIALS, metric="auc+ndcg@10", protocol=setting.split("/")[1])
     seconds = time.process_time() - started
-    append_csv("auto_tuned", TUNED, [(setting, peer, best.spec, best.value, seconds, TRIALS, "", "")])
+    results.add((setting, peer, best.spec, best.value, seconds, TRIALS, "", ""))
     return best.spec
 
 
@@ -105,17 +106,17 @@ def measure(setting: str, alone: bool) -> None:
                 for end, value in zip(("", ", low", ", high"), less, strict=True):
                     row[f"{metric} of auto less this{end}"] = value
         rows.append(row)
-        print(setting, peer, {metric: round(row.get(metric, 0.0), 4) for metric in METRICS}, flush=True)
     rows += [{"setting": setting, "peer": peer, "left out": reason} for peer, reason in failed.items()]
+    results = Results("auto", COLUMNS, 2)
+    frame = results.frame()
     if alone:
         seconds = time.process_time() - started
-        before = next(r for r in read_csv("auto") if (r["setting"], r["peer"]) == (setting, "auto"))
+        before = frame.query("setting == @setting and peer == 'auto'").iloc[0]
         change = {metric: round(rows[0][metric] - float(before[metric]), 4) for metric in METRICS}
         print(setting, "less the row on file:", change, f"{seconds:.0f} processor seconds", flush=True)
         return
-    kept = [row for row in read_csv("auto") if row["setting"] != setting]
-    frame = pd.DataFrame([*kept, *rows], columns=list(COLUMNS))
-    write_csv("auto", COLUMNS, frame.fillna("").to_numpy().tolist())
+    frame = pd.concat([frame[frame["setting"] != setting], pd.DataFrame(rows, columns=list(COLUMNS))])
+    results.replace(frame.astype(object).where(frame.notna(), "").to_numpy().tolist())
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks.lab.common import append_csv
+from benchmarks.lab.common import Results
 
 FILE_ROWS = 4_000_000
 MEAN_LENGTH = 80
@@ -63,21 +63,21 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=10_000)
     parser.add_argument("--lists", type=int, default=100_000, help="users whose lists are made")
     parser.add_argument("--one-process", action="store_true")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     columns = ("what", "rows", "items", "seconds", "peak_mb_of_each_process")
+    results = Results("distributed", columns)
 
     def done(what: str, seconds: float, memory: list[float]) -> None:
-        row = (what, asked.rows, asked.items, seconds, " ".join(f"{mb:.0f}" for mb in memory))
-        print(*row, flush=True)
-        append_csv("distributed", columns, [row])
+        megabytes = " ".join(f"{mb:.0f}" for mb in memory)
+        results.add((what, options.rows, options.items, seconds, megabytes))
 
     with tempfile.TemporaryDirectory() as place:
         names = ("likes", "some", "model.recsys", "lists")
         folder, some, model, lists = (Path(place) / name for name in names)
         folder.mkdir()
         some.mkdir()
-        write(folder, some, asked.rows, asked.items, asked.lists)
-        for name in asked.rankers:
+        write(folder, some, options.rows, options.items, options.lists)
+        for name in options.rankers:
             with (
                 dask.config.set({"temporary-directory": place}),
                 LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster,
@@ -91,11 +91,11 @@ def main() -> None:
                 recommend_all(model, some, lists)
                 memory = [peak_mb(), *client.run(peak_mb).values()]
                 done(
-                    f"{name}, lists of {asked.lists} users, two workers",
+                    f"{name}, lists of {options.lists} users, two workers",
                     time.perf_counter() - started,
                     memory,
                 )
-            if asked.one_process:
+            if options.one_process:
                 context = multiprocessing.get_context("spawn")
                 answers = context.Queue()
                 process = context.Process(target=in_memory, args=(folder, name, answers))

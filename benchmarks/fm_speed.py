@@ -9,16 +9,22 @@ own is no model of interactions.
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 from sklearn.linear_model import Ridge
 
-from benchmarks.lab.common import arguments, write_csv
+from benchmarks.lab.common import Results, arguments
 from recsys.datasets import load_dataset
 from recsys.fm import FactorizationMachineRegressor, PairEncoder
 
+COLUMNS = (
+    "degree solver threads features nonzeros epoch_seconds ns_per_nonzero_component fit_seconds "
+    "times_faster_than_cd objective rmse"
+).split()
 
-def encoded() -> tuple[object, np.ndarray, object, np.ndarray, int]:
+
+def encoded() -> tuple[Any, np.ndarray, Any, np.ndarray, int]:
     """Return train rows, ratings, test rows, ratings and the number of user columns of a random 80/20 split."""
     data = load_dataset("movielens")
     people = data.user_features.assign(zip=data.user_features["zip"].astype(str).str[0])
@@ -31,13 +37,17 @@ def encoded() -> tuple[object, np.ndarray, object, np.ndarray, int]:
 
 def main() -> None:
     X, y, held, truth, split = encoded()
+
+    def rmse(model: Any) -> float:
+        return float(np.sqrt(np.mean((model.predict(held) - truth) ** 2)))
+
+    results = Results("fm_speed", COLUMNS)
+    results.replace([])
     started = time.perf_counter()
     linear = Ridge(alpha=1.0).fit(X, y)
     seconds = time.perf_counter() - started
-    rmse = float(np.sqrt(np.mean((linear.predict(held) - truth) ** 2)))
-    rows: list[tuple[object, ...]] = [(1, "ridge", 1, X.shape[1], X.nnz, "", "", seconds, "", "", rmse)]
+    results.add((1, "ridge", 1, X.shape[1], X.nnz, "", "", seconds, "", "", rmse(linear)))
     for degree in (2, 3):
-        whole = {}
         for solver, threads in (("cd", 1), ("block", 1), ("pairs", 1), ("pairs", 2)):
             options = {"degree": degree, "fit_lower": None, "n_components": 30, "solver": solver}
             options |= {"tol": 0.0, "init_scale": 0.1, "num_threads": threads, "split": split}
@@ -47,42 +57,13 @@ def main() -> None:
                 started = time.perf_counter()
                 model = FactorizationMachineRegressor(max_iter=10, **options).fit(X, y)
                 best = min(best, time.perf_counter() - started)
-            whole[solver, threads] = best
-            epoch = model.history_[-1]["seconds"] / 10
-            rmse = float(np.sqrt(np.mean((model.predict(held) - truth) ** 2)))
-            rows.append(
-                (
-                    degree,
-                    solver,
-                    threads,
-                    X.shape[1],
-                    X.nnz,
-                    epoch,
-                    1e9 * epoch / X.nnz / 30,
-                    best,
-                    whole["cd", 1] / best,
-                    model.history_[-1]["objective"],
-                    rmse,
-                )
-            )
-            print(rows[-1], flush=True)
-    write_csv(
-        "fm_speed",
-        (
-            "degree",
-            "solver",
-            "threads",
-            "features",
-            "nonzeros",
-            "epoch_seconds",
-            "ns_per_nonzero_component",
-            "fit_seconds",
-            "times_faster_than_cd",
-            "objective",
-            "rmse",
-        ),
-        rows,
-    )
+            if solver == "cd":
+                slow = best
+            last = model.history_[-1]
+            epoch = last["seconds"] / 10
+            each = 1e9 * epoch / X.nnz / 30
+            shape = (degree, solver, threads, X.shape[1], X.nnz)
+            results.add((*shape, epoch, each, best, slow / best, last["objective"], rmse(model)))
 
 
 if __name__ == "__main__":

@@ -294,7 +294,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def main() -> None:
     """Measure what the committed table does not have yet."""
-    from benchmarks.lab.common import append_csv, finished
+    from benchmarks.lab.common import Results
     from recsys import load_dataset
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks.libraries", description=__doc__)
@@ -302,17 +302,13 @@ def main() -> None:
         "--others", default=sys.executable, help="Python that has LensKit, RecTools and Surprise"
     )
     others = parser.parse_args().others
-    done = finished("libraries", "setting", "library", "model")
+    results = Results("libraries", COLUMNS, 3)
     for dataset, protocol in SETTINGS:
         data, setting = load_dataset(dataset), f"{dataset}/{protocol}"
-        for library, name in MODELS:
-            if (setting, library, name) in done:
-                continue
-            python = sys.executable if library in ("recsys", "implicit") else others
-            row = {"setting": setting, "library": library, "model": name}
-            row |= measured(data, protocol, library, name, python)
-            append_csv("libraries", COLUMNS, [[row[column] for column in COLUMNS]])
-            print(*row.values(), flush=True)
+        for key in results.missing([(setting, *model) for model in MODELS]):
+            python = sys.executable if key[1] in ("recsys", "implicit") else others
+            row = measured(data, protocol, *key[1:], python)
+            results.add((*key, *(row[column] for column in COLUMNS[3:])))
 
 
 if __name__ == "__main__":

@@ -2,8 +2,7 @@
 
 All items outside a user's history are ranked. `auto` chooses on items that it hides from what it fits; the single
 models have the parameters that are written here. Nothing is chosen on a tested item. Toys, Sports and LastFM are the
-files of the S3-Rec repository (RUCAIBox/CIKM2020-S3Rec) in $RECSYS_DATA/next-item. Goes on where it was stopped: delete
-the CSV to start again.
+files of the S3-Rec repository (RUCAIBox/CIKM2020-S3Rec) in $RECSYS_DATA/next-item.
 
 python -m benchmarks.next_item [set …]
 """
@@ -23,7 +22,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from benchmarks.lab.common import append_csv, arguments, finished
+from benchmarks.lab.common import Results, arguments
 from recsys import evaluate
 from recsys.data import Interactions
 from recsys.data.features import time_matrix
@@ -88,20 +87,16 @@ class ValidationKept:
 
 def main() -> None:
     """Measure what is not in the CSV."""
-    done = finished("next_item", "set", "model")
-    for name in arguments(SETS):
-        for model in MODELS:
-            if (name, model) in done:
-                continue
-            data = load_dataset(name) if name == "movielens-1m" else sequences(name)
-            start, before = time.perf_counter(), time.process_time()
-            kept = {model: ValidationKept(model, data)}
-            report = evaluate(data, kept, protocol="leave-one-out", metrics=METRICS, n_jobs=1)
-            result = report.results[0]
-            values = [result.metrics[metric].mean for metric in METRICS]
-            used = (time.perf_counter() - start, time.process_time() - before)
-            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-            append_csv("next_item", COLUMNS, [(name, model, *values, *used, memory)])
+    results = Results("next_item", COLUMNS, 2)
+    for name, model in results.missing(product(arguments(SETS), MODELS)):
+        data = load_dataset(name) if name == "movielens-1m" else sequences(name)
+        start, before = time.perf_counter(), time.process_time()
+        kept = {model: ValidationKept(model, data)}
+        report = evaluate(data, kept, protocol="leave-one-out", metrics=METRICS, n_jobs=1)
+        values = [report.results[0].metrics[metric].mean for metric in METRICS]
+        used = (time.perf_counter() - start, time.process_time() - before)
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        results.add((name, model, *values, *used, memory))
 
 
 if __name__ == "__main__":

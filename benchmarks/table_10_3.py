@@ -3,38 +3,34 @@
     python -m benchmarks.table_10_3 [--dataset NAME]… [--method NAME]… [--report]
 
 The thesis reports, for each method, the setting that is best on the test halves, over all folds.
-`best` is that figure. Beside it stands an honest one: in every fold the setting is chosen inside that
-fold's training data, which is divided once more by the same protocol, so that no rating that is
-tested in the fold has a part in the choice of its setting (`inner` and `choose`). What is tested in
-*other* folds is training data of this one, as in any nested cross-validation.
+`best` is that figure. Beside it stands a nested one: in every fold the setting is chosen inside that fold's training
+data, which is divided once more by the same protocol (`inner`), so that no rating that is tested in the fold has a part
+in the choice of its setting.
 
 Every fit is a row of results/table_10_3.csv. --report writes table_10_3.md, figure_10_7.csv and figure_10_8.csv from
-what is there.
-
-Left out: Netflix (not distributed any more). Bounded, because a fit takes 10 to 30 s on one core: BPR has at
-most 60 passes over the two sets of a million likes.
+what is there. Netflix is not distributed any more. BPR has at most 60 passes over the two sets of a million likes.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from benchmarks.bpr import UniformBPR
 from benchmarks.folds import as_committed
-from benchmarks.lab.common import append_csv, finished, read_csv, write_csv
+from benchmarks.lab import common
+from benchmarks.lab.common import Results
 from recsys import make_ranker
 from recsys.data import Fold, Interactions, split
 from recsys.datasets import load_dataset
 from recsys.evaluation import metrics as M
 from recsys.utils.spec import parse_spec
 
-RESULTS = Path(__file__).parent / "results"
 COLUMNS = ("dataset", "protocol", "method", "part", "fold", "setting", "auc", "ndcg@10")
 DEGREES = (2, 5, 10, 20, 50, 100, 200, 300, 500)
 # How items nobody in training has are scored; the thesis does not say what it does.
@@ -61,14 +57,8 @@ SETTINGS = {
 # A million likes: fewer passes say as much (a pass is 30 of FilmTrust's), and fewer settings.
 LARGE = ("jester", "movielens-1m")
 BOUNDED = {
-    **{(name, "BPR-MF"): [f"bpr-uniform:passes={n}" for n in (5, 20, 60)] for name in LARGE},
-    **{
-        (name, "BPR-MF, implicit"): [
-            f"bpr:factors=50,learning_rate=0.01,regularization=0.0025,iterations={n}"
-            for n in (5, 20, 60)
-        ]
-        for name in LARGE
-    },
+    method: [SETTINGS[method][0].rsplit("=", 1)[0] + f"={n}" for n in (5, 20, 60)]
+    for method in ("BPR-MF", "BPR-MF, implicit")
 }
 # Columns of Table 10.3. "Movielens" is MovieLens 1M; movielens (100K) is not in the thesis.
 PRINTED_METHODS = ("MSDw", "SLIM", "WRMF", "BPR-MF", "ECF-OMD", "HP", "Tanimoto", "mC", "mD")
@@ -80,11 +70,10 @@ PRINTED = {
     "movielens-1m": (0.875, 0.861, 0.877, 0.874, 0.896, 0.893, 0.895, 0.892, 0.895),
     "movielens": None,
 }
-# In which order a half is "the first", the thesis does not say. The divisions that its author published in part
-# (github.com/makgyver/pyros, datasets/) halve Ciao in the order of the file, which is that of the movies,
-# FilmTrust in another, and Jester, where profiles are long, in one fixed order of the jokes that is not
-# known: the file's (by number) is the nearest thing, and `orders` says how much depends on it. On MovieLens
-# 1M the order in time was chosen because it gives the printed figures, which random halves do not: `halves`.
+# The thesis does not say in which order a half is "the first". The divisions that its author published in part
+# (github.com/makgyver/pyros, datasets/) halve Ciao in the order of the file, FilmTrust in another, and Jester in one
+# fixed order of the jokes; the file's (by number) is the nearest. Only the order in time gives the printed figures
+# on MovieLens 1M.
 PROTOCOL = {
     "movielens-1m": "half-profile-time",
     "jester": "half-profile-file",
@@ -101,7 +90,7 @@ def build(spec: str) -> Any:
     return make_ranker(name, **params)
 
 
-def measure(spec: str, fold: Fold) -> dict[str, float]:
+def measure(spec: str, fold: Fold) -> tuple[float, float]:
     """Return the means over the fold's users of AUC and nDCG@10."""
     model = build(spec)
     model.fit(fold.train, show_progress=False)
@@ -112,10 +101,7 @@ def measure(spec: str, fold: Fold) -> dict[str, float]:
         scores = model.scores(users, train)
         auc.append(M.auc(scores, train, test))
         ndcg.append(M.ndcg(scores, train, test))
-    return {
-        "auc": float(np.nanmean(np.concatenate(auc))),
-        "ndcg@10": float(np.nanmean(np.concatenate(ndcg))),
-    }
+    return float(np.nanmean(np.concatenate(auc))), float(np.nanmean(np.concatenate(ndcg)))
 
 
 def inner(data: Interactions, fold: Fold) -> Interactions:
@@ -136,69 +122,44 @@ def validation(data: Interactions, protocol: str, fold: Fold) -> Fold:
     return next(iter(split(as_committed(inner(data, fold), protocol), protocol, seed=SEED)))
 
 
-def choose(validated: dict[str, dict[str, float]]) -> str:
-    """Return the setting of the largest AUC on validation, the first of equal ones."""
-    return max(validated, key=lambda spec: validated[spec]["auc"])
-
-
-def run(data: Interactions, protocol: str, method: str, specs: list[str]) -> None:
+def run(data: Interactions, protocol: str, method: str) -> None:
     """Measure what the file lacks of one method on one dataset."""
-    done = finished("table_10_3", *COLUMNS[:-2])
+    results, specs = Results("table_10_3", COLUMNS, 6), specs_of(data.name, method)
     for number, fold in enumerate(split(as_committed(data, protocol), protocol, seed=SEED), 1):
-        inside = None
-        for part in ("validated", "tested"):
-            for spec in specs:
-                key = (data.name, protocol, method, part, str(number), spec)
-                if key in done:
-                    continue
-                if inside is None:
-                    inside = validation(data, protocol, fold)
-                found = measure(spec, inside if part == "validated" else fold)
-                append_csv("table_10_3", COLUMNS, [(*key, found["auc"], found["ndcg@10"])])
-                print(*key, found, flush=True)
+        parts = [(part, number, spec) for part in ("validated", "tested") for spec in specs]
+        missing = results.missing([(data.name, protocol, method, *part) for part in parts])
+        inside = validation(data, protocol, fold) if missing else None
+        for key in missing:
+            results.add((*key, *measure(key[-1], inside if key[3] == "validated" else fold)))
 
 
-def cells() -> dict[tuple[str, str], dict[str, dict[str, dict[str, dict[str, float]]]]]:
-    """Return by dataset and method the values by part, fold and setting."""
-    out: dict[Any, Any] = defaultdict(
-        lambda: {"validated": defaultdict(dict), "tested": defaultdict(dict)}
-    )
-    for row in read_csv("table_10_3"):
-        values = {metric: float(row[metric]) for metric in COLUMNS[-2:]}
-        out[row["dataset"], row["method"]][row["part"]][row["fold"]][row["setting"]] = values
-    return out
-
-
-def summary(cell: dict[str, Any], specs: list[str]) -> dict[str, Any] | None:
-    """Return the figures of a finished cell, else None."""
-    tested, validated = cell["tested"], cell["validated"]
-    folds = [str(k) for k in range(1, 6)]
-    if any(spec not in part.get(f, {}) for part in (tested, validated) for f in folds for spec in specs):
-        return None
-    chosen = [choose({spec: validated[f][spec] for spec in specs}) for f in folds]
-    honest = [tested[f][spec] for f, spec in zip(folds, chosen, strict=True)]
-    mean = {spec: float(np.mean([tested[f][spec]["auc"] for f in folds])) for spec in specs}
-    best = max(specs, key=lambda spec: mean[spec])
-    return {
-        "chosen": Counter(chosen).most_common(),
-        "auc": float(np.mean([h["auc"] for h in honest])),
-        "std": float(np.std([h["auc"] for h in honest], ddof=1)),
-        "ndcg": float(np.mean([h["ndcg@10"] for h in honest])),
-        "best": best,
-        "best_auc": mean[best],
-        "best_std": float(np.std([tested[f][best]["auc"] for f in folds], ddof=1)),
-    }
+def specs_of(name: str, method: str) -> list[str]:
+    return BOUNDED[method] if name in LARGE and method in BOUNDED else SETTINGS[method]
 
 
 # ---- the report
 
 
-def specs_of(name: str, method: str) -> list[str]:
-    return BOUNDED.get((name, method), SETTINGS[method])
+def summary(cell: pd.DataFrame, specs: list[str]) -> dict[str, Any] | None:
+    """Return the figures of a finished cell, else None."""
+    values = cell[cell["setting"].isin(specs)].pivot(index=["part", "fold"], columns="setting")
+    if values.shape != (10, 2 * len(specs)) or values.isna().any(axis=None):
+        return None
+    tested, ndcg = (values[metric].loc["tested"] for metric in ("auc", "ndcg@10"))
+    chosen = values["auc"].loc["validated"][specs].idxmax(axis=1)
+    nested = [tested.loc[fold, spec] for fold, spec in chosen.items()]
+    best = tested.mean()[specs].idxmax()
+    return {
+        "chosen": Counter(chosen).most_common(),
+        "auc": np.mean(nested),
+        "std": np.std(nested, ddof=1),
+        "ndcg": np.mean([ndcg.loc[fold, spec] for fold, spec in chosen.items()]),
+        "best": best,
+        "best_auc": tested[best].mean(),
+    }
 
 
-def markdown() -> str:
-    measured = cells()
+def markdown(frame: pd.DataFrame) -> str:
     lines = [
         "# Table 10.3 of Polato's thesis, rerun",
         "",
@@ -213,7 +174,9 @@ def markdown() -> str:
     for name, printed in PRINTED.items():
         rows, protocol = [], PROTOCOL.get(name, "half-profile")
         for method in SETTINGS:
-            found = summary(measured[name, method], specs_of(name, method))
+            cell = frame.query("dataset == @name and method == @method and protocol == @protocol")
+            cell = cell[["part", "fold", "setting", "auc", "ndcg@10"]]
+            found = summary(cell, specs_of(name, method))
             if found is None:
                 rows.append(f"| {method} | not run | | | | | |")
                 continue
@@ -244,35 +207,26 @@ def markdown() -> str:
     return "\n".join(lines)
 
 
-def degrees(method: str) -> list[tuple[Any, ...]]:
+def degrees(frame: pd.DataFrame, method: str) -> list[tuple[Any, ...]]:
     """Return AUC and nDCG@10 by degree on the test halves (Figures 10.7, 10.8)."""
-    rows, measured = [], cells()
+    tested, rows = frame.query("method == @method and part == 'tested'"), []
     for name in PRINTED:
-        cell = measured[name, method]
         for spec in SETTINGS[method]:
-            found = [fold[spec] for fold in cell["tested"].values() if spec in fold]
-            if len(found) == 5:
-                given = parse_spec(spec)[1]
-                auc = [f["auc"] for f in found]
-                rows.append(
-                    (
-                        name,
-                        given["degree"],
-                        given["unrated"],
-                        float(np.mean(auc)),
-                        float(np.std(auc, ddof=1)),
-                        float(np.mean([f["ndcg@10"] for f in found])),
-                    )
-                )
+            folds = tested[(tested["dataset"] == name) & (tested["setting"] == spec)]
+            if len(folds) == 5:
+                params, auc = parse_spec(spec)[1], folds["auc"]
+                values = (auc.mean(), auc.std(), folds["ndcg@10"].mean())
+                rows.append((name, params["degree"], params["unrated"], *values))
     return rows
 
 
 def report() -> None:
-    (RESULTS / "table_10_3.md").write_text(markdown())
+    frame = Results("table_10_3", COLUMNS).frame()
+    (common.RESULTS / "table_10_3.md").write_text(markdown(frame))
     for figure, method in (("figure_10_7", "mC"), ("figure_10_8", "mD")):
-        rows = degrees(method)
-        if rows:
-            write_csv(figure, ("dataset", "degree", "unrated", "auc", "std", "ndcg@10"), rows)
+        if rows := degrees(frame, method):
+            heads = ("dataset", "degree", "unrated", "auc", "std", "ndcg@10")
+            Results(figure, heads).replace(rows)
 
 
 def main() -> None:
@@ -285,7 +239,7 @@ def main() -> None:
     for name in [] if options.report else options.dataset or list(PRINTED):
         data = replace(load_dataset(name, options.data_dir), item_features=None, user_features=None)
         for method in options.method or list(SETTINGS):
-            run(data, PROTOCOL.get(name, "half-profile"), method, specs_of(name, method))
+            run(data, PROTOCOL.get(name, "half-profile"), method)
             report()
     report()
 

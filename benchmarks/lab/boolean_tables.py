@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from sklearn.datasets import load_svmlight_file
 
 from recsys.data.tables import read_text
 from recsys.datasets import categorical
@@ -138,30 +139,9 @@ def _dna(folder: Path) -> OneHot:
     that of the first row.
     """
     path = next((p for p in (folder / f for f in DNA) if p.is_file()), folder / "dna.scale.gz")
-    width = 180
-    X, labels = [], []
-    for number, line in enumerate(read_text(_present(path)).split("\n"), 1):
-        cells = line.split()
-        if not cells:
-            continue
-        row = np.zeros(width, dtype=np.uint8)
-        for cell in cells[1:]:
-            found = re.fullmatch(r"(\d{1,3}):1(?:\.0*)?", cell)
-            if found is None or not 1 <= int(found.group(1)) <= width:
-                raise InputError(
-                    f"{path}, line {number}: {cell!r} is no binary feature; INDEX:1 with an index from "
-                    f"1 to {width} is expected"
-                )
-            row[int(found.group(1)) - 1] = 1
-        if cells[0] not in ("1", "2", "3"):
-            raise InputError(f"{path}, line {number}: class {cells[0]!r}; 1, 2 or 3 is expected")
-        X.append(row)
-        labels.append(cells[0])
-    y = np.isin(labels, ("1", "2")).astype(np.int64)
-    if len(y) == 0 or y.min() == y.max():
-        raise InputError(f"{path}: the rows do not hold two classes")
-    names = tuple(f"bit{k}=1" for k in range(1, width + 1))
-    return OneHot(np.array(X), y, names, "class=1|2")
+    X, labels = load_svmlight_file(str(_present(path)), n_features=180)
+    names = tuple(f"bit{k}=1" for k in range(1, 181))
+    return OneHot(X.toarray().astype(np.uint8), (labels < 3).astype(np.int64), names, "class=1|2")
 
 
 def _votes(folder: Path) -> OneHot:

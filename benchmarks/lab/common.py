@@ -1,4 +1,4 @@
-"""What the scripts share: tables, nested validation, files and charts."""
+"""What the scripts share: the command line, result files, nested validation, jobs and charts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import csv
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from multiprocessing import get_context
@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC
 
 from benchmarks.lab.boolean_tables import list_tables, load_table
@@ -28,19 +29,7 @@ COSTS = [2.0**k for k in range(-5, 5)]
 LARGE = 1000  # rows beyond which one inner fold decides instead of five
 
 
-@cache
-def table(name: str) -> OneHot:
-    return load_table(name, Path(os.environ["RECSYS_DATA"]) / "categorical")
-
-
-def names(without: Sequence[str] = ()) -> list[str]:
-    return [name for name in list_tables() if name not in without]
-
-
-def chosen(tables: Sequence[str]) -> list[str]:
-    """Return those that are run now: the ones that $LAB_TABLES names (a,b,…), or all."""
-    only = [name for name in os.environ.get("LAB_TABLES", "").split(",") if name]
-    return [name for name in tables if not only or name in only]
+# ---- the command line
 
 
 def arguments(known: Iterable[str] = (), usual: Iterable[str] | None = None) -> list[str]:
@@ -62,13 +51,74 @@ def run(parts: dict[str, Callable[[], Any]], usual: Iterable[str] | None = None)
         parts[name]()
 
 
+# ---- result files
+
+
+def cell(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else "" if value is None else str(value)
+
+
+class Results:
+    """A CSV file of results. Its first `key` columns identify a row.
+
+    A script adds rows as it makes them and skips those that the file has, so a run that was stopped goes
+    on. To make rows again, delete them.
+    """
+
+    def __init__(self, name: str, columns: Sequence[str], key: int = 1) -> None:
+        self.name, self.columns, self.key = name, list(columns), key
+
+    def frame(self) -> pd.DataFrame:
+        path = RESULTS / f"{self.name}.csv"
+        return pd.read_csv(path) if path.exists() else pd.DataFrame(columns=self.columns)
+
+    def missing(self, keys: Iterable[tuple]) -> list[tuple]:
+        """Return the keys without a row."""
+        path = RESULTS / f"{self.name}.csv"
+        known = set()
+        if path.exists():
+            with path.open(newline="") as file:
+                known = {tuple(row[: self.key]) for row in list(csv.reader(file))[1:]}
+        return [key for key in keys if tuple(map(cell, key)) not in known]
+
+    def add(self, *rows: Sequence[Any]) -> None:
+        self._write("a", rows)
+        for row in rows:
+            print(*map(cell, row), flush=True)
+
+    def replace(self, rows: Iterable[Sequence[Any]]) -> None:
+        """Write these rows alone."""
+        self._write("w", rows)
+
+    def _write(self, mode: str, rows: Iterable[Sequence[Any]]) -> None:
+        with open(RESULTS / f"{self.name}.csv", mode, newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            if not file.tell():
+                writer.writerow(self.columns)
+            writer.writerows([cell(value) for value in row] for row in rows)
+
+
+# ---- tables, kernels and nested validation
+
+
+@cache
+def table(name: str) -> OneHot:
+    return load_table(name, Path(os.environ["RECSYS_DATA"]) / "categorical")
+
+
+def names(without: Sequence[str] = ()) -> list[str]:
+    """Return the names of the tables, the small ones first."""
+    return sorted(set(list_tables()) - set(without), key=lambda name: (len(table(name).y), name))
+
+
+def chosen(tables: Sequence[str]) -> list[str]:
+    """Return those that $LAB_TABLES names (a,b,…), or all."""
+    only = [name for name in os.environ.get("LAB_TABLES", "").split(",") if name]
+    return [name for name in tables if not only or name in only]
+
+
 def artificial_dnf(
-    disjuncts: int,
-    conjuncts: int,
-    *,
-    rows: int = 1000,
-    features: int = 30,
-    seed: int = 0,
+    disjuncts: int, conjuncts: int, *, rows: int = 1000, features: int = 30, seed: int = 0
 ) -> tuple[OneHot, tuple[tuple[int, ...], ...]]:
     """Return a table whose positive class is a random monotone DNF, and that DNF.
 
@@ -91,30 +141,15 @@ def artificial_dnf(
     return OneHot(X, y, names, f"mDNF({disjuncts},{conjuncts})"), rule
 
 
-def rbf(gamma: float) -> Callable[..., np.ndarray]:
-    return make_kernel("rbf", gamma=gamma)
-
-
-def family(name: str) -> list[tuple[str, Any]]:
-    """Return the labelled kernels of Table 6.2 that one row of Tables 6.3 and 6.4 chooses from."""
+def family(name: str) -> list[Any]:
+    """Return the kernels of Table 6.2 that one row of Tables 6.3 and 6.4 chooses from."""
     if name == "linear":
-        return [("", make_kernel("linear"))]
+        return [make_kernel("linear")]
     if name == "rbf":
-        return [(f"gamma={10.0**k:g}", rbf(10.0**k)) for k in range(-4, 4)]
+        return [make_kernel("rbf", gamma=10.0**k) for k in range(-4, 4)]
     if name in ("mc", "md", "c", "d"):
-        return [(f"degree={k}", make_kernel(name, degree=k)) for k in range(1, 6)]
-    return [(f"d={d} c={c}", make_kernel(name, d=d, c=c)) for d in range(1, 5) for c in range(1, 5)]
-
-
-def svm_aucs(
-    K: np.ndarray, y: np.ndarray, train: np.ndarray, test: np.ndarray, costs: list[float]
-) -> np.ndarray:
-    """Return the AUC of an SVM on `test` at each cost."""
-    out = []
-    for cost in costs:
-        machine = SVC(kernel="precomputed", C=cost).fit(K[np.ix_(train, train)], y[train])
-        out.append(roc_auc_score(y[test], machine.decision_function(K[np.ix_(test, train)])))
-    return np.array(out)
+        return [make_kernel(name, degree=k) for k in range(1, 6)]
+    return [make_kernel(name, d=d, c=c) for d in range(1, 5) for c in range(1, 5)]
 
 
 def nested_auc(
@@ -124,96 +159,84 @@ def nested_auc(
     inner: int,
     joint: bool = False,
     costs: Sequence[float] = COSTS,
-) -> list[float]:
-    """Return one AUC an outer fold.
+) -> float:
+    """Return the mean AUC of an SVM over five outer folds.
 
-    In its training part kernel and C, one of the ascending `costs`, are chosen by the mean AUC of the
-    first `inner` of five inner folds: together if `joint`, else the kernel at C = 1 and then C for that
-    kernel.
+    In the training part of each, kernel and C are chosen by the mean AUC of the first `inner` of five
+    inner folds: together if `joint`, else the kernel at C = 1 and then C for that kernel.
     """
-    out = []
+    aucs = []
     for train, test in StratifiedKFold(5, shuffle=True, random_state=seed).split(y, y):
         folds = list(StratifiedKFold(5, shuffle=True, random_state=seed).split(train, y[train]))[:inner]
 
-        def scores(
-            K: np.ndarray, costs: list[float], train: np.ndarray = train, folds: list = folds
-        ) -> Any:
-            return np.mean([svm_aucs(K, y, train[a], train[b], costs) for a, b in folds], axis=0)
+        def search(
+            grams: Sequence[np.ndarray],
+            costs: Sequence[float],
+            train: np.ndarray = train,
+            folds: list = folds,
+        ) -> tuple[np.ndarray, Any]:
+            machine = SVC(kernel="precomputed")
+            found = [
+                GridSearchCV(machine, {"C": costs}, scoring="roc_auc", cv=folds).fit(
+                    K[np.ix_(train, train)], y[train]
+                )
+                for K in grams
+            ]
+            best = int(np.argmax([one.best_score_ for one in found]))  # of equal ones the first
+            return grams[best], found[best]
 
-        some = list(range(len(grams)))
-        if not joint and len(grams) > 1:
-            some = [int(np.argmax([scores(K, [1.0])[0] for K in grams]))]
-        found = np.array([scores(grams[k], list(costs)) for k in some])
-        which, cost = np.unravel_index(found.argmax(), found.shape)  # of equal ones the first
-        out.append(float(svm_aucs(grams[some[which]], y, train, test, [costs[cost]])[0]))
-    return out
-
-
-def write_csv(name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], mode: str = "w") -> None:
-    """Write rows to a file of the results, floats with six digits."""
-    with open(RESULTS / f"{name}.csv", mode, newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        if not file.tell():
-            writer.writerow(columns)
-        for row in rows:
-            writer.writerow([f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row])
+        some = grams if joint or len(grams) == 1 else [search(grams, [1.0])[0]]
+        K, machine = search(some, costs)
+        aucs.append(roc_auc_score(y[test], machine.decision_function(K[np.ix_(test, train)])))
+    return float(np.mean(aucs))
 
 
-def append_csv(name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Add rows to a file, which is begun where there is none: a run that ends early leaves them."""
-    write_csv(name, columns, rows, "a")
+# ---- jobs and charts
 
 
-def read_csv(name: str) -> list[dict[str, str]]:
-    """Return the rows of a file of the results; none where there is no file."""
-    if not (RESULTS / f"{name}.csv").exists():
-        return []
-    with open(RESULTS / f"{name}.csv", newline="") as file:
-        return list(csv.DictReader(file))
+def each(function: Callable[..., Any], jobs: Sequence[tuple]) -> Iterator[Any]:
+    """Run jobs on $LAB_PROCESSES cores (2), one numba thread each; yield the results in their order."""
+    os.environ.setdefault("NUMBA_NUM_THREADS", "1")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    started = time.perf_counter()
+    processes = int(os.environ.get("LAB_PROCESSES", "2"))
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        futures = [pool.submit(function, *job) for job in jobs]
+        for job, future in zip(jobs, futures, strict=True):
+            yield future.result()
+            print(f"{time.perf_counter() - started:6.0f} s  {' '.join(map(str, job))[:80]}", flush=True)
 
 
-def finished(name: str, *columns: str) -> set[tuple[str, ...]]:
-    """Return the runs that a file has, by the columns that tell them apart.
-
-    What is there is not run again: take rows out of the file to make them anew.
-    """
-    return {tuple(row[column] for column in columns) for row in read_csv(name)}
-
-
-def figure(
-    columns: int, rows: int = 1, size: tuple[float, float] = (4.2, 3.2)
-) -> tuple[Any, np.ndarray]:
+def plot(
+    name: str,
+    frame: pd.DataFrame,
+    x: str,
+    y: str,
+    line: str,
+    panel: str,
+    columns: int = 3,
+    style: str = ".-",
+    **axis: Any,
+) -> None:
+    """Draw y by x: an axis for each value of `panel` with a line for each value of `line`; write a PNG."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    fig, axes = plt.subplots(rows, columns, figsize=(size[0] * columns, size[1] * rows), squeeze=False)
-    return fig, axes.ravel()
-
-
-def write_png(name: str, fig: Any) -> None:
-    fig.tight_layout()
-    fig.savefig(RESULTS / f"{name}.png", dpi=110)
-
-
-def each(
-    function: Callable[..., Any], jobs: Sequence[tuple], done: Callable[[Any], None] | None = None
-) -> list[Any]:
-    """Run jobs on $LAB_PROCESSES cores (2), one numba thread each, saying when each is done.
-
-    `done` is given each result, in the order of the jobs, as soon as it is there.
-    """
-    processes = int(os.environ.get("LAB_PROCESSES", "2"))
-    os.environ.setdefault("NUMBA_NUM_THREADS", "1")
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    started = time.perf_counter()
-    out = []
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        waiting = [pool.submit(function, *job) for job in jobs]
-        for job, result in zip(jobs, waiting, strict=True):
-            out.append(result.result())
-            if done is not None:
-                done(out[-1])
-            print(f"{time.perf_counter() - started:6.0f} s  {' '.join(map(str, job))[:80]}", flush=True)
-    return out
+    panels = list(frame.groupby(panel, sort=False))
+    columns = min(columns, len(panels))
+    rows = -(-len(panels) // columns)
+    figure, axes = plt.subplots(rows, columns, figsize=(4.4 * columns, 3.3 * rows), squeeze=False)
+    for place in axes.ravel()[len(panels) :]:
+        place.set_axis_off()
+    for place, (title, own) in zip(axes.ravel(), panels, strict=False):
+        for label, points in own.groupby(line, sort=False):
+            place.plot(points[x], points[y], style, label=label)
+        place.set(title=title, xlabel=x, ylabel=y, **axis)
+        if not pd.api.types.is_numeric_dtype(frame[x]):
+            place.tick_params(axis="x", labelrotation=60)
+    axes[0, 0].legend(fontsize=6)
+    figure.tight_layout()
+    figure.savefig(RESULTS / f"{name}.png", dpi=110)
+    plt.close(figure)

@@ -1,8 +1,7 @@
 """The genetic search for the formula with the largest weight (Polato's thesis, 7.2.2).
 
-A formula is up to D clauses, each a bitset over the features; a row satisfies a clause if
-the clause's bits are among its own. Everything runs in one compiled loop with a generator of
-its own, seeded from a numpy Generator.
+A formula is up to D clauses, each a word with a bit for each of at most 64 features; a row satisfies a clause
+that has no bit beside the row's own.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from recsys.explain import SearchResult
 from recsys.explain.rule import tidy
 from recsys.explain.rule_search import ROUNDING, merged
 from recsys.kernels.base import binary_rows
-from recsys.utils.validation import check_integer, check_real
+from recsys.utils.validation import check_integer
 
-KEEP = 0.2
+KEEP = 0.2  # share of the population that stays
 
 
 def genetic_search(
@@ -36,24 +35,19 @@ def genetic_search(
 ) -> SearchResult:
     """Search for the monotone DNF with the largest weight (7.1), of at most D clauses of C literals.
 
-    `signed` is yᵢαᵢ; rows of weight 0 are not looked at. It ends before its last generation when every
-    positive weight is covered and no negative one. Of equal weights met, the one with the fewest
-    literals. A heuristic: its bound is what covering every row of positive weight and no other would be
-    worth, equal rows taken together, and it is exact only where that is reached.
+    `signed` is yᵢαᵢ. The search ends before its last generation when every positive weight is covered and
+    no negative one; of equal weights it keeps the formula with the fewest literals. Its bound is the sum
+    of the positive weights of distinct rows, and the result is exact only where it reaches that.
     """
     rows, weights = binary_rows(X, "X"), np.asarray(signed, dtype=np.float64)
-    check_integer("max_clauses", max_clauses, 1, 1000)
-    check_integer("max_literals", max_literals, 1)
-    check_integer("population", population, 5)
-    check_integer("generations", generations, 0)
-    check_real("mutation", mutation, 0.0, 1.0)
-    seen = np.flatnonzero(weights)
     n = rows.shape[1]
-    masks = bitsets(rows[seen])
-    best, count, weight, generation = _evolve(
-        masks,
+    check_integer("the number of features", n, 1, 64)
+    bits = np.left_shift(np.uint64(1), np.arange(n, dtype=np.uint64))
+    seen = np.flatnonzero(weights)
+    best, weight, generation = _evolve(
+        np.where(rows[seen].toarray() > 0, bits, np.uint64(0)).sum(axis=1, dtype=np.uint64),
         weights[seen],
-        n,
+        bits.sum(dtype=np.uint64),
         max_clauses,
         min(max_literals, n),
         population,
@@ -62,28 +56,17 @@ def genetic_search(
         np.uint64(np.random.default_rng(seed).integers(1, 2**63)),
         max(1, round(KEEP * population)),
     )
-    clauses = [[f for f in range(n) if (int(best[k, f // 64]) >> (f % 64)) & 1] for k in range(count)]
+    clauses = [np.flatnonzero(clause & bits).tolist() for clause in best]
     limit = float(np.maximum(merged(rows, weights)[1], 0.0).sum())
-    weight = float(weight)
     exact = weight >= limit - ROUNDING * float(np.abs(weights).sum())
-    return SearchResult(tidy(clauses, names), weight, int(generation), limit, exact)
-
-
-def bitsets(rows):
-    """Return each CSR row as a bitset, (rows, ⌈features/64⌉)."""
-    out = np.zeros((rows.shape[0], (rows.shape[1] + 63) // 64), dtype=np.uint64)
-    owner = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-    bits = np.left_shift(np.uint64(1), (rows.indices % 64).astype(np.uint64))
-    np.bitwise_or.at(out, (owner, rows.indices // 64), bits)
-    return out
+    return SearchResult(tidy(clauses, names), float(weight), int(generation), limit, bool(exact))
 
 
 # ---- kernels
 
 
 @jit
-def splitmix(state):
-    """Advance splitmix64."""
+def _splitmix(state):
     state[0] += np.uint64(0x9E3779B97F4A7C15)
     z = state[0]
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -92,156 +75,123 @@ def splitmix(state):
 
 
 @jit
-def below(state, n):
+def _below(state, n):
     """Return a random number below n."""
-    return np.int64((splitmix(state) >> np.uint64(11)) % np.uint64(n))
+    return np.int64((_splitmix(state) >> np.uint64(11)) % np.uint64(n))
 
 
 @jit
 def _chance(state, p):
-    return np.float64(splitmix(state) >> np.uint64(11)) * (1.0 / 9007199254740992.0) < p
+    return np.float64(_splitmix(state) >> np.uint64(11)) * (1.0 / 9007199254740992.0) < p
 
 
 @jit
 def _tournament(state, size):
     """Return the best rank of three drawn; two leave the search without direction."""
-    return min(below(state, size), below(state, size), below(state, size))
+    return min(_below(state, size), _below(state, size), _below(state, size))
 
 
 @jit
-def _has(clause, f):
-    return (clause[f >> 6] >> np.uint64(f & 63)) & np.uint64(1) == np.uint64(1)
-
-
-@jit
-def _random_clause(state, clause, n, most):
-    clause[:] = np.uint64(0)
-    for _ in range(1 + below(state, most)):
-        f = below(state, n)
-        clause[f >> 6] |= np.uint64(1) << np.uint64(f & 63)
-
-
-@jit
-def _mutate(state, formula, count, n, clauses, literals):
-    """Remove a clause, add a random one, or swap one literal; returns the number of clauses."""
-    action = below(state, 3)
-    if action == 0 and count > 1:
-        formula[below(state, count)] = formula[count - 1]
-        return count - 1
-    if action == 1 and count < clauses:
-        _random_clause(state, formula[count], n, literals)
-        return count + 1
-    clause = formula[below(state, count)]
+def _size(clause):
     size = 0
-    for f in range(n):
-        size += _has(clause, f)
-    if size == 0 or size == n:
-        return count
-    out = below(state, size)
-    into = below(state, n - size)
-    leaves = enters = -1
-    for f in range(n):
-        if _has(clause, f):
-            if out == 0:
-                leaves = f
-            out -= 1
-        else:
-            if into == 0:
-                enters = f
-            into -= 1
-    clause[leaves >> 6] ^= np.uint64(1) << np.uint64(leaves & 63)
-    clause[enters >> 6] |= np.uint64(1) << np.uint64(enters & 63)
+    while clause:
+        clause &= clause - np.uint64(1)
+        size += 1
+    return size
+
+
+@jit
+def _bit(clause, k):
+    """Return the k-th bit of a clause, as a word."""
+    for _ in range(k):
+        clause &= clause - np.uint64(1)
+    return clause & (~clause + np.uint64(1))
+
+
+@jit
+def _random_clause(state, n, most):
+    clause = np.uint64(0)
+    for _ in range(1 + _below(state, most)):
+        clause |= np.uint64(1) << np.uint64(_below(state, n))
+    return clause
+
+
+@jit
+def _mutate(state, formula, count, every, literals):
+    """Remove a clause, add a random one, or swap one literal; returns the number of clauses."""
+    n = _size(every)
+    action = _below(state, 3)
+    if action == 0 and count > 1:
+        formula[_below(state, count)] = formula[count - 1]
+        return count - 1
+    if action == 1 and count < len(formula):
+        formula[count] = _random_clause(state, n, literals)
+        return count + 1
+    k = _below(state, count)
+    clause, size = formula[k], _size(formula[k])
+    if 0 < size < n:
+        leaves = _bit(clause, _below(state, size))
+        formula[k] = clause ^ leaves ^ _bit(every & ~clause, _below(state, n - size))
     return count
 
 
 @jit
-def _among(clause, formula, count):
-    for k in range(count):
-        same = True
-        for w in range(len(clause)):
-            same = same and formula[k, w] == clause[w]
-        if same:
-            return True
-    return False
-
-
-@jit
-def _cross(state, first, n_first, second, n_second, child, clauses):
+def _cross(state, first, n_first, second, n_second, child):
     """Fill child with a random non-empty subset of both parents' clauses."""
     count = 0
     total = n_first + n_second
-    offset = below(state, total)  # so that neither parent fills the child first
+    offset = _below(state, total)  # so that neither parent fills the child first
     for t in range(total):
         k = (t + offset) % total
         clause = first[k] if k < n_first else second[k - n_first]
-        if count < clauses and _chance(state, 0.5) and not _among(clause, child, count):
+        if count < len(child) and _chance(state, 0.5) and not np.any(child[:count] == clause):
             child[count] = clause
             count += 1
     if count == 0:
-        child[0] = first[below(state, n_first)]
+        child[0] = first[_below(state, n_first)]
         count = 1
     return count
 
 
 @jit
-def _weigh(formula, count, masks, weights):
+def _weigh(formula, masks, weights):
     total = 0.0
-    words = masks.shape[1]
     for i in range(len(weights)):
-        for k in range(count):
-            inside = True
-            for w in range(words):
-                if formula[k, w] & ~masks[i, w] != np.uint64(0):
-                    inside = False
-                    break
-            if inside:
+        for clause in formula:
+            if clause & ~masks[i] == np.uint64(0):
                 total += weights[i]
                 break
     return total
 
 
 @jit
-def _length(formula, count):
-    total = 0
-    for k in range(count):
-        for w in range(formula.shape[1]):
-            word = formula[k, w]
-            while word:
-                word &= word - np.uint64(1)
-                total += 1
-    return total
-
-
-@jit
-def _evolve(masks, weights, n, clauses, literals, size, mutation, generations, seed, keep):
+def _evolve(masks, weights, every, clauses, literals, size, mutation, generations, seed, keep):
     state = np.array([seed], dtype=np.uint64)
-    words = masks.shape[1]
-    here = np.zeros((size, clauses, words), dtype=np.uint64)
+    here = np.zeros((size, clauses), dtype=np.uint64)
     there = np.zeros_like(here)
     counts = np.zeros(size, dtype=np.int64)
     next_counts = np.zeros(size, dtype=np.int64)
-    goal = 0.0
-    for w in weights:
-        goal += max(w, 0.0)
-    goal -= 1e-12
+    goal = np.maximum(weights, 0.0).sum() - 1e-12
     for p in range(size):
-        counts[p] = 1 + below(state, clauses)
+        counts[p] = 1 + _below(state, clauses)
         for k in range(counts[p]):
-            _random_clause(state, here[p, k], n, literals)
+            here[p, k] = _random_clause(state, _size(every), literals)
     rank = np.empty(size)
-    best, best_count, best_weight, best_key, found = here[0].copy(), 1, -np.inf, -np.inf, 0
+    best, best_weight, best_rank, found = here[0], -np.inf, -np.inf, 0
     for generation in range(generations + 1):
         for p in range(size):
             # Length only breaks ties: weights differ by far more than a billionth of a literal.
-            rank[p] = _weigh(here[p], counts[p], masks, weights) - 1e-9 * _length(here[p], counts[p])
+            length = 0
+            for clause in here[p, : counts[p]]:
+                length += _size(clause)
+            rank[p] = _weigh(here[p, : counts[p]], masks, weights) - 1e-9 * length
         order = np.argsort(-rank, kind="mergesort")
         top = order[0]
-        if rank[top] > best_key:
-            weight = _weigh(here[top], counts[top], masks, weights)
+        if rank[top] > best_rank:
+            weight = _weigh(here[top, : counts[top]], masks, weights)
             if weight > best_weight + 1e-12:
                 found = generation
-            best, best_count = here[top].copy(), counts[top]
-            best_weight, best_key = weight, rank[top]
+            best, best_weight, best_rank = here[top, : counts[top]].copy(), weight, rank[top]
         if best_weight >= goal:
             break
         for p in range(size):
@@ -250,9 +200,9 @@ def _evolve(masks, weights, n, clauses, literals, size, mutation, generations, s
                 continue
             a = order[_tournament(state, size)]
             b = order[_tournament(state, size)]
-            next_counts[p] = _cross(state, here[a], counts[a], here[b], counts[b], there[p], clauses)
+            next_counts[p] = _cross(state, here[a], counts[a], here[b], counts[b], there[p])
             if _chance(state, mutation):
-                next_counts[p] = _mutate(state, there[p], next_counts[p], n, clauses, literals)
+                next_counts[p] = _mutate(state, there[p], next_counts[p], every, literals)
         here, there = there, here
         counts, next_counts = next_counts, counts
-    return best, best_count, best_weight, found
+    return best, best_weight, found

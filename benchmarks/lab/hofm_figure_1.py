@@ -2,24 +2,18 @@
 
 Rows are the concatenated features of half of the links and as many pairs without one; the objective is (13),
 that of one order, on m − 1 columns of ones besides: lower orders share its P. Figure 1 (a) to (c) are NIPS,
-β = 0.1, words as counts: of rows of unit length this β leaves nothing. Figure 4 is MovieLens 100K, β = 1e-3,
-1e-4 and 1e-6. AdaGrad has the rates of the paper, each a curve, one that diverges too. The first P is the same
-for all, from N(0, 0.01). On counts that is an objective far above 0.5, that of no P at all, and nobody is near
-it after these epochs: "small" has Figure 1 from a P of standard deviation 0.001, which starts at 2 to 3.
+β = 0.1, words as counts: of rows of unit length this β leaves nothing. Figure 4 is MovieLens 100K. AdaGrad has
+the rates of the paper, in batches of 32 rows. The first P is the same for all, from N(0, 0.01). On counts its
+objective is far above 0.5, that of no P at all: "small" has Figure 1 from a P of standard deviation 0.001.
 
 Fits end after EPOCHS epochs (L-BFGS: iterations, of about the same cost), not after seconds, so that the
-objectives can be made again; the column of seconds is of the processor that wrote it. Each curve is kept as
-soon as it is there: a run that was stopped goes on, and to make a curve again take it out of the file.
+objectives can be made again; `seconds` are CPU seconds.
 
-(d), the cost of an epoch against m, is a run of its own: processor seconds of one thread, the least of
-EPOCHS_OF_COST epochs, on every tenth row, scaled to unit length, with β = 0, without columns of ones, and a
-first P from N(0, 1): products of many features are so small there that otherwise nothing would be left to
-do. An epoch of L-BFGS is an iteration with its line search.
+(d), the cost of an epoch against m: CPU seconds of one thread, the least of EPOCHS_OF_COST epochs, on every
+tenth row, scaled to unit length, with β = 0, without columns of ones, and a first P from N(0, 1): products of
+many features are so small there that otherwise nothing would be left to do.
 
-    python -m benchmarks.lab.hofm_figure_1 [a small 4 d]     # (a) to (c) of Figure 1, Figure 4, and (d) of 1
-
-Not the paper's: NIPS has 3,134 links for 4,140, and half of them are taken where the printed number of rows
-is that of all. A batch of AdaGrad has 32 rows.
+    python -m benchmarks.lab.hofm_figure_1 [a] [small] [4] [d]
 """
 
 from __future__ import annotations
@@ -35,7 +29,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 
-from benchmarks.lab.common import append_csv, figure, finished, read_csv, run, write_csv, write_png
+from benchmarks.lab.common import Results, plot, run
 from benchmarks.lab.graphs import load_graph
 from recsys import FitError
 from recsys.fm import FactorizationMachineRegressor
@@ -48,7 +42,6 @@ FIGURES: dict[str, tuple[str, dict[int, float], float]] = {  # file: (graph, β 
     "hofm_figure_1_small": ("nips", {2: 0.1, 3: 0.1, 4: 0.1}, 0.001),
     "hofm_figure_4": ("movielens", {2: 1e-3, 3: 1e-4, 4: 1e-6}, 0.1),
 }
-COLUMNS = ("degree", "solver", "rate", "epoch", "seconds", "objective")
 DEGREES, EPOCHS_OF_COST, SHARE = (2, 3, 4, 5, 6, 8, 10), 3, 10  # of (d): every SHARE-th row
 
 
@@ -62,114 +55,65 @@ def task(name: str, unit: bool = False) -> tuple[sp.csr_matrix, np.ndarray]:
     return X, split.train_labels.astype(float)
 
 
-def estimator(solver: str, degree: int, max_iter: int, **params: Any) -> Any:
-    given = {"n_components": 30, "tol": 0.0, "fit_lower": "augment"} | params
-    return FactorizationMachineRegressor(
-        num_threads=1,
-        degree=degree,
-        fit_linear=False,
-        solver=solver,
-        batch_size=32,
-        max_iter=max_iter,
-        **given,
-    )
+def course(X: Any, y: np.ndarray, **params: Any) -> list[tuple[int, float, float]]:
+    """Return (epoch, CPU seconds, objective) from the start on; NaN is the end of what diverged."""
+    points: list[tuple[int, float, float]] = []
+
+    def note(epoch: int, value: float) -> None:
+        points.append((epoch, time.process_time() - started, value))
+
+    params = {"fit_lower": "augment", "fit_linear": False, "n_components": 30, "tol": 0.0} | params
+    model = FactorizationMachineRegressor(num_threads=1, batch_size=32, callback=note, **params)
+    started = time.process_time()
+    try:
+        model.fit(X, y)
+    except FitError:
+        return [*points, (len(points) + 1, time.process_time() - started, float("nan"))]
+    return [(0, 0.0, model.history_[0]["objective"]), *points]
 
 
 def cost() -> None:
     """Measure and draw (d)."""
     X, y = task("nips", unit=True)
     X, y = X[::SHARE], y[::SHARE]
-    rows: list[Any] = []
-    for solver in EPOCHS:
-        for degree in DEGREES:
-            params: dict[str, Any] = {"beta": 0.0, "init_scale": 1.0, "fit_lower": None}
-            estimator(solver, degree, 1, **params).fit(X[:20], y[:20])
-            at: list[float] = []
-
-            def note(epoch: int, value: float, at: list[float] = at) -> None:
-                at.append(time.process_time())
-
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                estimator(solver, degree, 1 + EPOCHS_OF_COST, callback=note, **params).fit(X, y)
-            rows.append((degree, solver, len(at) - 1, float(np.min(np.diff(at)))))
-            print(rows[-1], flush=True)
-    write_csv("hofm_figure_1_d", ("degree", "solver", "epochs", "seconds"), rows)
-    fig, (axis,) = figure(1)
-    for solver in EPOCHS:
-        found = [(row[0], row[3]) for row in rows if row[1] == solver]
-        axis.plot(*zip(*found, strict=True), marker="o", label=solver)
-    axis.set(xlabel="m", ylabel="processor seconds an epoch", ylim=(0, None))
-    axis.legend()
-    write_png("hofm_figure_1_d", fig)
-
-
-def course(X: Any, y: np.ndarray, **given: Any) -> list[tuple[int, float, float]]:
-    """Return (epoch, processor seconds, objective) from the start on; NaN is the end of what diverged."""
-    points: list[tuple[int, float, float]] = []
-
-    def note(epoch: int, value: float) -> None:
-        points.append((epoch, time.process_time() - started, value))
-
-    model = estimator(callback=note, **given)
-    started = time.process_time()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(X, y)
-    except FitError:
-        return [*points, (len(points) + 1, time.process_time() - started, float("nan"))]
-    return [(0, 0.0, model.history_[0]["objective"]), *points]
+    results = Results("hofm_figure_1_d", ("degree", "solver", "epochs", "seconds"), 2)
+    for degree, solver in results.missing([(m, solver) for solver in EPOCHS for m in DEGREES]):
+        params: dict[str, Any] = {"beta": 0.0, "init_scale": 1.0, "fit_lower": None}
+        params |= {"solver": solver, "degree": degree}
+        course(X[:20], y[:20], max_iter=1, **params)  # compiles
+        seconds = np.diff(
+            [point[1] for point in course(X, y, max_iter=1 + EPOCHS_OF_COST, **params)][1:]
+        )
+        results.add((degree, solver, len(seconds), float(seconds.min())))
+    frame = results.frame().assign(rows="NIPS")
+    plot("hofm_figure_1_d", frame, "degree", "seconds", "solver", "rows", ylim=(0, None))
 
 
 def compare(file: str) -> None:
     """Make the curves of a figure that are missing, and draw all."""
     name, betas, scale = FIGURES[file]
     X, y = task(name)
-    done = finished(file, "degree", "solver", "rate")
-    for degree, beta in betas.items():
-        for solver, epochs in EPOCHS.items():
-            for rate in RATES if solver == "adagrad" else (None,):
-                key = (str(degree), solver, "" if rate is None else f"{rate:g}")
-                if key in done:
-                    continue
-                given = {"solver": solver, "degree": degree, "beta": beta, "learning_rate": rate or 1.0}
-                given["init_scale"] = scale
-                course(X[:20], y[:20], max_iter=1, **given)  # compiles
-                points = course(X, y, max_iter=epochs, **given)
-                append_csv(file, COLUMNS, [(*key, *point) for point in points])
-                print(*key, points[0], points[-1], flush=True)
-    draw(file)
-
-
-def draw(file: str) -> None:
-    """Draw the curves of a figure, each in its colour; those above the start leave the picture."""
-    rows = read_csv(file)
-    drawn, axes = figure(len(FIGURES[file][1]))
-    for axis, (degree, beta) in zip(axes, FIGURES[file][1].items(), strict=True):
-        own = [row for row in rows if int(row["degree"]) == degree]
-        for solver, rate in dict.fromkeys((row["solver"], row["rate"]) for row in own):
-            curve = [
-                row
-                for row in own
-                if (row["solver"], row["rate"]) == (solver, rate)
-                and np.isfinite(float(row["objective"]))
-            ]
-            axis.plot(
-                [float(row["seconds"]) for row in curve],
-                [float(row["objective"]) for row in curve],
-                marker=".",
-                label=f"{solver} {rate}".strip(),
-            )
-        axis.set(title=f"m = {degree}, β = {beta:g}", xlabel="processor seconds", ylabel="objective")
-        if own:
-            values = [float(row["objective"]) for row in own]
-            starts = [float(row["objective"]) for row in own if row["epoch"] == "0"]
-            axis.set(yscale="log", ylim=(0.9 * np.nanmin(values), 1.5 * max(starts, default=1.0)))
-            axis.legend(fontsize=7)
-    write_png(file, drawn)
+    columns = ("degree", "solver", "rate", "epoch", "seconds", "objective")
+    results = Results(file, columns, 3)
+    curves = [
+        (solver, rate) for solver in EPOCHS for rate in (RATES if solver == "adagrad" else (None,))
+    ]
+    for degree, solver, rate in results.missing(
+        [(degree, *curve) for degree in betas for curve in curves]
+    ):
+        params = {"solver": solver, "degree": degree, "beta": betas[degree], "init_scale": scale}
+        params["learning_rate"] = rate or 1.0
+        course(X[:20], y[:20], max_iter=1, **params)  # compiles
+        points = course(X, y, max_iter=EPOCHS[solver], **params)
+        results.add(*((degree, solver, rate, *point) for point in points))
+    frame = results.frame()
+    frame["curve"] = frame["solver"] + frame["rate"].map(" {:g}".format).replace(" nan", "")
+    start = frame.loc[frame["epoch"] == 0, "objective"].max()
+    frame = frame[frame["objective"] <= 1.5 * start]
+    plot(file, frame, "seconds", "objective", "curve", "degree", yscale="log")
 
 
 if __name__ == "__main__":
+    warnings.simplefilter("ignore", ConvergenceWarning)  # the last epoch ends a fit
     files = {"a": "hofm_figure_1", "small": "hofm_figure_1_small", "4": "hofm_figure_4"}
     run({name: partial(compare, file) for name, file in files.items()} | {"d": cost}, list(files))

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
-
-from recsys.utils.features import checked_rows
-from recsys.utils.validation import check_integer, check_real
-
-__all__ = ["SparseLowRankQuadratic"]
 
 Matrix = NDArray[np.float64]
 STEP = 1.5  # over the largest curvature; below 2 the splitting ends at the optimum
@@ -24,14 +15,13 @@ POWERS = 30  # steps of the power method, which finds the curvature from below
 
 @dataclass(eq=False, repr=False)
 class SparseLowRankQuadratic(RegressorMixin, BaseEstimator):
-    """Minimise ½·mean (ŷ − y)² + trace·‖W‖_* + gamma·‖W‖₁ for ŷ = b + Σ_{i<j} W_ij x_i x_j.
+    """Minimize ½·mean (ŷ − y)² + trace·‖W‖_* + gamma·‖W‖₁ for ŷ = b + Σ_{i<j} W_ij x_i x_j.
 
     W is symmetric and holds the weights of all pairs: O(features²) memory and an O(features³) step, so
     it is a yardstick for small problems. It stops when W changes by less than the share `tol` of its
-    norm, and so little parts both norms' W, or when callback(iteration, objective) is true. W_[i, j] is
-    the weight of x_i x_j; `history_` has "objective" and "seconds".
+    norm, and so little parts both norms' W. `objectives_` has the objective of each iteration.
 
-    The problem is that of Richard et al. 2012, in Atarashi et al. 2021, (58) and (59). Generalised
+    The problem is that of Richard et al. 2012, in Atarashi et al. 2021, (58) and (59). Generalized
     forward-backward splitting (Raguet, Fadili and Peyré 2013) ends at its optimum, which one norm's
     operator after the other's does not. `W_` is what the ℓ1 norm's operator leaves, with its zeros.
 
@@ -48,23 +38,14 @@ class SparseLowRankQuadratic(RegressorMixin, BaseEstimator):
     max_iter: int = 200
     tol: float = 1e-6
     fit_intercept: bool = True
-    callback: Callable[[int, float], Any] | None = None
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> SparseLowRankQuadratic:
-        """Fit on X, (rows, features), and y, (rows,)."""
-        check_integer("max_iter", self.max_iter, 1)
-        for name in ("trace", "gamma", "tol"):
-            check_real(name, getattr(self, name), 0.0)
-        X, y = checked_rows(self, X, y, dtype=np.float64, y_numeric=True)
-        X, y = np.asarray(X), np.asarray(y, dtype=np.float64)
-        n, d = X.shape
+    def fit(self, X: Matrix, y: Matrix) -> SparseLowRankQuadratic:
         step = STEP / max(_curvature(X), 1e-12)
-        mean = np.zeros((d, d))  # of what is before the two operators
+        mean = np.zeros((X.shape[1], X.shape[1]))  # of what is before the two operators
         before = [mean.copy(), mean.copy()]
         self.intercept_ = float(y.mean()) if self.fit_intercept else 0.0
-        self.history_: list[dict[str, float]] = []
-        started = time.perf_counter()
-        for iteration in range(1, self.max_iter + 1):
+        self.objectives_: list[float] = []
+        for _ in range(self.max_iter):
             residual = _values(X, mean) + self.intercept_ - y
             there = 2.0 * mean - step * _gradient(X, residual)
             low_rank = _low_rank(there - before[0], 2.0 * step * self.trace)
@@ -74,36 +55,19 @@ class SparseLowRankQuadratic(RegressorMixin, BaseEstimator):
             new = 0.5 * (before[0] + before[1])
             change = float(np.linalg.norm(new - mean) + np.linalg.norm(W - low_rank))
             mean = new
-            fitted = _values(X, W)
             if self.fit_intercept:
-                self.intercept_ = float(np.mean(y - fitted))
-            residual = fitted + self.intercept_ - y
-            off = float(np.abs(W).sum() - np.abs(np.diag(W)).sum())
-            objective = (
-                0.5 * float(residual @ residual) / n
-                + self.trace * float(np.abs(np.linalg.eigvalsh(W)).sum())
-                + 0.5 * self.gamma * off
-            )
-            self.history_.append({"objective": objective, "seconds": time.perf_counter() - started})
-            self.n_iter_ = iteration
-            if self.callback is not None and self.callback(iteration, objective):
-                break
+                self.intercept_ = float(np.mean(y - _values(X, W)))
+            residual = _values(X, W) + self.intercept_ - y
+            off = np.abs(W).sum() - np.abs(np.diag(W)).sum()
+            penalty = self.trace * np.abs(np.linalg.eigvalsh(W)).sum() + 0.5 * self.gamma * off
+            self.objectives_.append(float(0.5 * np.mean(residual**2) + penalty))
             if change <= self.tol * max(float(np.linalg.norm(mean)), 1e-12):
                 break
         self.W_ = 0.5 * (W + W.T)
         return self
 
-    def predict(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return predictions, (rows,)."""
-        check_is_fitted(self)
-        X = checked_rows(self, X, dtype=np.float64, reset=False)
-        return _values(np.asarray(X), self.W_) + self.intercept_
-
-    def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn that there is no linear term, and so a poor score on a linear task."""
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True
-        return tags
+    def predict(self, X: Matrix) -> Matrix:
+        return _values(X, self.W_) + self.intercept_
 
 
 def _values(X: Matrix, W: Matrix) -> Matrix:
@@ -132,13 +96,13 @@ def _curvature(X: Matrix) -> float:
 
 
 def _low_rank(W: Matrix, cut: float) -> Matrix:
-    """Take the operator of the trace norm."""
+    """Apply the proximal operator of the trace norm."""
     values, vectors = np.linalg.eigh(W)
     return np.asarray((vectors * _cut(values, cut)) @ vectors.T)
 
 
 def _sparse(W: Matrix, cut: float) -> Matrix:
-    """Take the operator of the ℓ1 norm of what is off the diagonal."""
+    """Apply the proximal operator of the ℓ1 norm of what is off the diagonal."""
     out = _cut(W, cut)
     np.fill_diagonal(out, np.diag(W))
     return out

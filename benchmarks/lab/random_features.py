@@ -1,9 +1,10 @@
 """Random feature maps: Tables 4.2 to 4.4, and Figure 4.1.
 
 Rows are users' and movies' features of MovieLens 100K's pairs (49 + 29), scaled to unit ℓ1 length as in the
-thesis, and those of phishing pages; all kernel values of 1,000 rows.  Figures 4.2 to 4.10 are in `random_feature_machines.py`.
+thesis, those of phishing pages, and a9a, which stands for IJCNN in Table 4.4; all kernel values of 1,000 rows,
+where the thesis has 10,000. Figures 4.2 to 4.9 are in `random_feature_machines.py`.
 
-Table 4.4's data, IJCNN, are not at hand: a9a stands for them. The thesis has 10,000 rows in these tables.
+    python -m benchmarks.lab.random_features [errors] [circulant]
 """
 
 from __future__ import annotations
@@ -19,24 +20,21 @@ from sklearn.base import clone
 from sklearn.datasets import load_svmlight_file
 from sklearn.preprocessing import normalize
 
-from benchmarks.lab.common import RESULTS, run, write_csv
+from benchmarks.lab.common import Results, run
 from benchmarks.lab.graphs import load_graph
 from recsys.datasets import load_dataset
-from recsys.random_features import (
-    RandomKernelMap,
-    SignedCirculantMap,
-)
+from recsys.random_features import RandomKernelMap, SignedCirculantMap
 
 DRAWS = 100  # of each map in Tables 4.2 to 4.4
 MAPPED = 8192  # features in Figure 4.1; 8,092 in print
+TIMES = (2, 4, 8, 16)  # D over d
 
 
-def rows_of(norm: str) -> tuple[Any, np.ndarray]:
+def movielens_rows() -> sp.csr_matrix:
     data = load_dataset("movielens")
     graph = load_graph("movielens", os.environ["RECSYS_DATA"])
-    u, i = np.asarray(data.users), np.asarray(data.items)
-    X = sp.hstack([graph.A[u], graph.B[i]], format="csr")
-    return sp.csr_matrix(normalize(X, norm=norm)), (np.asarray(data.rating) >= 4) * 2 - 1
+    X = sp.hstack([graph.A[np.asarray(data.users)], graph.B[np.asarray(data.items)]], format="csr")
+    return sp.csr_matrix(normalize(X, norm="l1"))
 
 
 def phishing_rows() -> tuple[sp.csr_matrix, np.ndarray]:
@@ -47,24 +45,6 @@ def phishing_rows() -> tuple[sp.csr_matrix, np.ndarray]:
     return sp.csr_matrix(normalize(values[:, :-1], norm="l1")), values[:, -1].astype(np.int64)
 
 
-def anova_gram(X: np.ndarray, m: int) -> np.ndarray:
-    powers = [(X**t) @ (X**t).T for t in range(1, m + 1)]
-    if m == 2:
-        return 0.5 * (powers[0] ** 2 - powers[1])
-    return (powers[0] ** 3 - 3 * powers[0] * powers[1] + 2 * powers[2]) / 6
-
-
-def errors() -> None:
-    """Tables 4.2 to 4.4: mean absolute errors over `DRAWS` maps, and their slope in D; those files that lack."""
-    for file, rows in (
-        ("random_features_errors", lambda: rows_of("l1")),
-        ("random_features_errors_phishing", phishing_rows),
-        ("random_features_errors_a9a", a9a_rows),
-    ):
-        if not (RESULTS / f"{file}.csv").exists():
-            errors_of(file, rows()[0])
-
-
 def a9a_rows() -> tuple[sp.csr_matrix, np.ndarray]:
     """Return the rows of a9a, of unit ℓ1 length, and their labels."""
     path = Path(os.environ["RECSYS_DATA"]) / "libsvm" / "a9a.gz"
@@ -72,64 +52,70 @@ def a9a_rows() -> tuple[sp.csr_matrix, np.ndarray]:
     return sp.csr_matrix(normalize(X, norm="l1")), y.astype(np.int64)
 
 
-def errors_of(file: str, sparse: sp.csr_matrix) -> None:
-    X = sparse[np.random.default_rng(0).permutation(sparse.shape[0])[:1000]].toarray()
-    d = X.shape[1]
-    exact = {
-        "anova 2": anova_gram(X, 2),
-        "anova 3": anova_gram(X, 3),
-        "all-subsets": np.array([np.prod(1 + a * X, axis=1) for a in X]),
-    }
-    rows: list[tuple[Any, ...]] = []
-    for target, K in exact.items():
-        kernel = "all-subsets" if target == "all-subsets" else "anova"
-        degree = {} if kernel == "all-subsets" else {"degree": int(target[-1])}
-        names = ["rademacher", "gaussian", "uniform", "laplace"] + (["circulant"] if degree else [])
-        for name in names:
-            found = []
-            for times in (2, 4, 8, 16):
-                given = {"n_components": times * d, **degree}
-                if name == "circulant":
-                    maker: Any = SignedCirculantMap(**given)
-                else:
-                    maker = RandomKernelMap(kernel=kernel, distribution=name, **given)
-                gaps = []
-                for seed in range(DRAWS):
-                    F = clone(maker).set_params(random_state=seed).fit_transform(X)
-                    gaps.append(np.abs(F @ F.T - K).mean())
-                found.append(float(np.mean(gaps)))
-                rows.append((target, name, times, found[-1], float(np.std(gaps))))
-            slope = float(np.polyfit(np.log([2, 4, 8, 16]), np.log(found), 1)[0])
-            print(target, name, found, "slope", slope, flush=True)
-            rows.append((target, name, "slope", slope, ""))
-    write_csv(file, ("kernel", "map", "D over d", "mean absolute error", "std"), rows)
+def anova_gram(A: Any, B: Any, m: int) -> np.ndarray:
+    """Return the ANOVA kernel of order 2 or 3 of all pairs of rows of two CSR matrices."""
+    one, two, three = ((A.power(t) @ B.power(t).T).toarray() for t in (1, 2, 3))
+    return 0.5 * (one**2 - two) if m == 2 else (one**3 - 3.0 * one * two + 2.0 * three) / 6.0
+
+
+def errors() -> None:
+    """Tables 4.2 to 4.4: mean absolute errors over `DRAWS` maps, and their slope in log D."""
+    columns = ("kernel", "map", "D over d", "mean absolute error", "std")
+    errors_of(Results("random_features_errors", columns, 2), movielens_rows())
+    errors_of(Results("random_features_errors_phishing", columns, 2), phishing_rows()[0])
+    errors_of(Results("random_features_errors_a9a", columns, 2), a9a_rows()[0])
+
+
+def errors_of(results: Results, rows: sp.csr_matrix) -> None:
+    few = rows[np.random.default_rng(0).permutation(rows.shape[0])[:1000]]
+    X = few.toarray()
+    exact = {"all-subsets": np.array([np.prod(1 + a * X, axis=1) for a in X])}
+    exact |= {f"anova {m}": anova_gram(few, few, m) for m in (2, 3)}
+    maps = ("rademacher", "gaussian", "uniform", "laplace", "circulant")
+    pairs = [(f"anova {m}", name) for m in (2, 3) for name in maps]
+    for target, name in results.missing([*pairs, *(("all-subsets", name) for name in maps[:4])]):
+        kernel, _, degree = target.partition(" ")
+        params = {"degree": int(degree)} if degree else {}
+        if name == "circulant":
+            maker: Any = SignedCirculantMap(**params)
+        else:
+            maker = RandomKernelMap(kernel=kernel, distribution=name, **params)
+        found = []
+        for times in TIMES:
+            gaps = []
+            for seed in range(DRAWS):
+                drawn = clone(maker).set_params(n_components=times * X.shape[1], random_state=seed)
+                F = drawn.fit_transform(X)
+                gaps.append(np.abs(F @ F.T - exact[target]).mean())
+            found.append((target, name, times, float(np.mean(gaps)), float(np.std(gaps))))
+        slope = float(np.polyfit(np.log(TIMES), np.log([row[3] for row in found]), 1)[0])
+        results.add(*found, (target, name, "slope", slope, ""))
 
 
 def circulant() -> None:
     """Figure 4.1: seconds of mapping 200 dense rows to MAPPED features, by the rows' dimension.
 
-    Processor seconds of one thread (OPENBLAS_NUM_THREADS=1), the least of ten: others may use the machine.
+    CPU seconds of one thread (OPENBLAS_NUM_THREADS=1), the least of ten: others may use the machine.
     """
-    rows = []
-    for degree in (2, 3):
-        for d in (512, 1024, 2048, 4096):
-            X = np.random.default_rng(0).normal(size=(200, d))
-            seconds = {}
-            for name, maker in (
-                ("RK", RandomKernelMap(kernel="anova", degree=degree, n_components=MAPPED)),
-                ("SCRK", SignedCirculantMap(degree=degree, n_components=MAPPED)),
-            ):
-                maker.fit(X)
-                maker.transform(X[:10])
-                best = np.inf
-                for _ in range(10):
-                    started = time.process_time()
-                    maker.transform(X)
-                    best = min(best, time.process_time() - started)
-                seconds[name] = best
-            rows.append((degree, d, seconds["RK"], seconds["SCRK"], seconds["RK"] / seconds["SCRK"]))
-            print(rows[-1], flush=True)
-    write_csv("random_features_circulant", ("degree", "d", "RK seconds", "SCRK seconds", "ratio"), rows)
+    results = Results(
+        "random_features_circulant", ("degree", "d", "RK seconds", "SCRK seconds", "ratio"), 2
+    )
+    for degree, d in results.missing([(m, d) for m in (2, 3) for d in (512, 1024, 2048, 4096)]):
+        X = np.random.default_rng(0).normal(size=(200, d))
+        least = []
+        for maker in (
+            RandomKernelMap(kernel="anova", degree=degree, n_components=MAPPED),
+            SignedCirculantMap(degree=degree, n_components=MAPPED),
+        ):
+            maker.fit(X)
+            maker.transform(X[:10])
+            seconds = []
+            for _ in range(10):
+                started = time.process_time()
+                maker.transform(X)
+                seconds.append(time.process_time() - started)
+            least.append(min(seconds))
+        results.add((degree, d, *least, least[0] / least[1]))
 
 
 if __name__ == "__main__":

@@ -1,35 +1,31 @@
 """Tables 6.3 and 6.4, Figure 6.9: AUC of an SVM on Boolean kernels, the linear one and RBF.
 
-The thesis validates C and the kernel's parameters together in a nested 5-fold validation, 20
-times. So here, but that on tables above 1,000 rows and on the artificial ones the kernel is chosen
-first and C second, with one inner fold. Both go on where they were stopped. LAB_TABLES=a,b runs these
-tables alone, LAB_PROCESSES=1 one job at a time.
+Kernel parameters and C are validated together in five inner folds, 20 times; on tables above 1,000 rows and
+on the artificial ones the kernel is chosen first and C second, with one inner fold.
 
-    python -m benchmarks.lab.table_6 [6.3] [6.4] [draw]    6.3: also by ONES; draw: Figure 6.9
+    python -m benchmarks.lab.table_6 [6.3] [6.4]
+
+LAB_TABLES=a,b runs these tables of 6.4 alone, LAB_PROCESSES=1 one job at a time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 
 import numpy as np
+import pandas as pd
 
 from benchmarks.lab.common import (
     LARGE,
-    append_csv,
+    Results,
     chosen,
     each,
     family,
-    figure,
-    finished,
     names,
     nested_auc,
-    read_csv,
+    plot,
     run,
     table,
-    write_csv,
-    write_png,
 )
 from recsys.datasets.categorical import OneHot
 
@@ -48,54 +44,34 @@ PRINTED = {
 }
 RUNS = 20
 FORMS = ("mdnf", "mcnf", "dnf", "cnf")
-ONES = (
-    50,
-    40,
-    35,
-    30,
-)  # of the 100 features of a row of Table 6.3, which does not say; it is made with the first
-
-
-@lru_cache(maxsize=1)
-def grams_of(name: str, kernel: str) -> list[np.ndarray]:
-    return [k(table(name).X, normalize=True) for _, k in family(kernel)]
-
-
-def one(name: str, kernel: str, seed: int) -> tuple:
-    """Return (table, kernel, seed, AUC in hundredths): the mean over the five outer folds."""
-    data, grams = table(name), grams_of(name, kernel)
-    large = len(data.y) > LARGE
-    aucs = nested_auc(grams, data.y, seed, 1 if large else 5, joint=not large)
-    return name, kernel, seed, 100 * float(np.mean(aucs))
+ONES = (50, 40, 35, 30)  # of the 100 features of a row; the thesis does not say. Table 6.3 has the first
 
 
 def formula_task(form: str, d: int, c: int, seed: int, ones: int) -> OneHot:
     """Return 1,000 rows of 100 features, half satisfying a random formula of one normal form."""
     rng = np.random.default_rng(seed)
     n, rows = 100, 1000
-    signs = rng.random((d if "dnf" in form else c, 5)) < 0.5 if form in ("dnf", "cnf") else None
-    clauses = [
-        rng.choice(n, c if "dnf" in form else d, replace=False) for _ in range(d if "dnf" in form else c)
-    ]
-    X = np.zeros((0, n), np.uint8)
-    y = np.zeros(0, np.int64)
-    kept = {0: 0, 1: 0}
+    clauses, literals = (d, c) if "dnf" in form else (c, d)
+    signs = rng.random((clauses, 5)) < 0.5 if form in ("dnf", "cnf") else np.ones((clauses, 5), bool)
+    formula = [rng.choice(n, literals, replace=False) for _ in range(clauses)]
+    X: list[np.ndarray] = []
+    y: list[int] = []
     while len(y) < rows:
         x = np.zeros(n, np.uint8)
         x[rng.choice(n, ones, replace=False)] = 1
-        truth = []
-        for k, clause in enumerate(clauses):
-            literal = x[clause] == (1 if signs is None else signs[k, : len(clause)])
-            truth.append(literal.all() if "dnf" in form else literal.any())
-        label = int(any(truth) if "dnf" in form else all(truth))
-        if kept[label] < rows // 2:
-            kept[label] += 1
-            X, y = np.vstack([X, x]), np.append(y, label)
-    return OneHot(X, y, tuple(f"x{k}" for k in range(n)), form)
+        values = [x[clause] == signs[k, :literals] for k, clause in enumerate(formula)]
+        if "dnf" in form:
+            label = int(any(value.all() for value in values))
+        else:
+            label = int(all(value.any() for value in values))
+        if y.count(label) < rows // 2:
+            X.append(x)
+            y.append(label)
+    return OneHot(np.array(X), np.array(y), tuple(f"x{k}" for k in range(n)), form)
 
 
 def by_common_ones(kernel: Callable[..., np.ndarray], X: np.ndarray) -> np.ndarray:
-    """Return the normalised matrix of rows with equally many ones: a value for each number in common."""
+    """Return the normalized matrix of rows with equally many ones: a value for each number in common."""
     n, ones = X.shape[1], int(X[0].sum())
     least = max(0, 2 * ones - n)
     base, others = np.zeros((1, n)), np.zeros((ones + 1 - least, n))
@@ -110,94 +86,51 @@ def by_common_ones(kernel: Callable[..., np.ndarray], X: np.ndarray) -> np.ndarr
 def artificial(form: str, d: int, c: int, seed: int, ones: int) -> list[float]:
     """Return the mean AUC of each kernel of Table 6.3."""
     data = formula_task(form, d, c, 1000 * seed + 10 * d + c, ones)
-    out = []
-    for kernel in ("linear", "rbf", *FORMS):
-        grams = [by_common_ones(k, data.X) for _, k in family(kernel)]
-        out.append(float(np.mean(nested_auc(grams, data.y, seed, 1))))
-    return out
+    kernels = (family(kernel) for kernel in ("linear", "rbf", *FORMS))
+    return [
+        100 * nested_auc([by_common_ones(k, data.X) for k in own], data.y, seed, 1) for own in kernels
+    ]
 
 
 def table_6_3() -> None:
-    """Add the numbers of ones that table_6_3_ones.csv lacks: delete it to start again."""
-    columns = ("ones", "kernel", *FORMS, "rank")
-    have = finished("table_6_3_ones", "ones")
-    for ones in [ones for ones in ONES if (str(ones),) not in have]:
+    results = Results("table_6_3_ones", ("ones", "kernel", *FORMS, "rank"))
+    for (ones,) in results.missing([(ones,) for ones in ONES]):
         jobs = [
             (f, d, c, seed, ones) for f in FORMS for d in (2, 3) for c in (2, 3) for seed in range(3)
         ]
-        found = each(artificial, jobs)
-        by_form = [
-            np.mean(
-                [100 * np.array(f) for j, f in zip(jobs, found, strict=True) if j[0] == form], axis=0
-            )
-            for form in FORMS
-        ]
-        values = np.array(by_form).T
+        aucs = np.array(list(each(artificial, jobs)))
+        values = aucs.reshape(len(FORMS), -1, aucs.shape[1]).mean(axis=1).T
         ranks = (-values).argsort(axis=0).argsort(axis=0).mean(axis=1) + 1
-        rows = [
-            (ones, k, *map(float, v), float(r))
-            for k, v, r in zip(("linear", "rbf", *FORMS), values, ranks, strict=True)
-        ]
-        append_csv("table_6_3_ones", columns, rows)
-        if ones == ONES[0]:
-            write_csv("table_6_3", columns[1:], [row[1:] for row in rows])
+        names = ("linear", "rbf", *FORMS)
+        results.add(*((ones, *row) for row in zip(names, *values.T, ranks, strict=True)))
+    first = results.frame().query(f"ones == {ONES[0]}")
+    Results("table_6_3", results.columns[1:]).replace(first.iloc[:, 1:].to_numpy().tolist())
 
 
-COLUMNS = ("table", "kernel", "runs", "auc", "std", "printed", "difference")
+def one(name: str, kernel: str) -> tuple:
+    """Return a row of Table 6.4."""
+    data = table(name)
+    grams = [k(data.X, normalize=True) for k in family(kernel)]
+    large = len(data.y) > LARGE
+    inner = 1 if large else 5
+    aucs = [100 * nested_auc(grams, data.y, seed, inner, joint=not large) for seed in range(RUNS)]
+    mean, printed = float(np.mean(aucs)), None
+    if name in PRINTED:
+        printed = PRINTED[name][KERNELS.index(kernel)]
+    difference = None if printed is None else mean - printed
+    return name, kernel, RUNS, mean, float(np.std(aucs)), printed, difference
 
 
 def table_6_4() -> None:
-    """Add the runs that the file lacks."""
-    have = finished("table_6_4_runs", "table", "kernel", "seed")
-    order = sorted(names(), key=lambda n: (len(table(n).y), n))  # the quick ones first
-    jobs = [(name, kernel, seed) for name in chosen(order) for seed in range(RUNS) for kernel in KERNELS]
-    # Table by table and kernel by kernel, whose matrices take longer than a run on them.
-    jobs.sort(key=lambda job: (order.index(job[0]), KERNELS.index(job[1]), job[2]))
-    jobs = [job for job in jobs if tuple(map(str, job)) not in have]
-    columns = ("table", "kernel", "seed", "auc")
-    each(one, jobs, done=lambda row: append_csv("table_6_4_runs", columns, [row]))
-    summarise(order)
-
-
-def summarise(order: list[str]) -> None:
-    """Write the means over those runs that all kernels of a table have."""
-    runs: dict[tuple[str, str], dict[int, float]] = {}
-    for row in read_csv("table_6_4_runs"):
-        runs.setdefault((row["table"], row["kernel"]), {})[int(row["seed"])] = float(row["auc"])
-    rows: list[tuple] = []
-    for name in order:
-        common = set.intersection(*(set(runs.get((name, k), {})) for k in KERNELS))
-        for k, kernel in enumerate(KERNELS if common else ()):
-            aucs = [runs[name, kernel][seed] for seed in sorted(common)]
-            mean, printed = float(np.mean(aucs)), PRINTED[name][k] if name in PRINTED else ""
-            difference = mean - float(printed) if printed else ""
-            rows.append((name, kernel, len(aucs), mean, float(np.std(aucs)), printed, difference))
-    write_csv("table_6_4", COLUMNS, rows)
-    draw()
-
-
-def draw() -> None:
-    """Draw Figure 6.9 from Table 6.4: the AUC of each kernel on each table, with the runs' deviation."""
-    rows = read_csv("table_6_4")
-    tables = list(dict.fromkeys(row["table"] for row in rows))
-    fig, axes = figure(4, -(-len(tables) // 4), (3.6, 2.4))
-    for axis, name in zip(axes, tables, strict=False):
-        mine = {row["kernel"]: row for row in rows if row["table"] == name}
-        at = np.arange(len(KERNELS))
-        auc = [float(mine[k]["auc"]) for k in KERNELS]
-        std = [float(mine[k]["std"]) for k in KERNELS]
-        axis.errorbar(at, auc, yerr=std, fmt="o", color="#0072B2", markersize=4, label="ours")
-        if mine["linear"]["printed"]:
-            printed = [float(mine[k]["printed"]) for k in KERNELS]
-            axis.plot(at, printed, "_", color="#D55E00", markersize=10, label="printed")
-        axis.set_xticks(at, KERNELS, rotation=60, fontsize=7)
-        axis.tick_params(axis="y", labelsize=7)
-        axis.set_title(f"{name} (runs: {mine['linear']['runs']})", fontsize=8)
-    axes[0].legend(fontsize=6)
-    for axis in axes[len(tables) :]:
-        axis.set_axis_off()
-    write_png("figure_6_9", fig)
+    """Add the rows that the file lacks, and draw Figure 6.9."""
+    results = Results("table_6_4", ("table", "kernel", "runs", "auc", "std", "printed", "difference"), 2)
+    jobs = results.missing([(name, kernel) for name in chosen(names()) for kernel in KERNELS])
+    for row in each(one, jobs):
+        results.add(row)
+    frame = results.frame()
+    ours, printed = frame.assign(by="ours"), frame.assign(by="printed", auc=frame["printed"])
+    plot("figure_6_9", pd.concat([ours, printed]), "kernel", "auc", "by", "table", 4, "_")
 
 
 if __name__ == "__main__":
-    run({"6.3": table_6_3, "6.4": table_6_4, "draw": draw}, ("6.3", "6.4"))
+    run({"6.3": table_6_3, "6.4": table_6_4})

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.lab.genetic import genetic_search
-from recsys import InputError
 from recsys.explain import Rule, rule_weight
 from tests.explain.test_rules import cases, every_clause
 from tests.reference import rules as reference
@@ -45,19 +44,3 @@ def test_rows_that_are_equal_are_taken_together():
     X = np.array([[1, 0], [1, 0], [0, 1], [0, 0]])
     found = genetic_search(X, [0.5, -0.2, 0.3, 0.2], max_clauses=2, generations=20)
     assert found.exact and found.weight == pytest.approx(0.6)
-
-
-@pytest.mark.thorough
-def test_rules_over_more_features_than_a_word_has_bits():
-    X = (np.random.default_rng(0).random((300, 150)) < 0.5).astype(np.uint8)
-    y = X[:, 3] & X[:, 149] | X[:, 70] & X[:, 64]
-    found = genetic_search(X, np.where(y == 1, 1.0, -1.0), max_clauses=2, max_literals=2, seed=1)
-    assert found.rule == Rule(((3, 149), (64, 70)))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"), [({"mutation": 2.0}, "mutation"), ({"population": 1}, "population")]
-)
-def test_bad_input_is_refused(options, message):
-    with pytest.raises(InputError, match=message):
-        genetic_search(np.eye(2), [1.0, -1.0], **options)

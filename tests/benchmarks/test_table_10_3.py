@@ -40,13 +40,14 @@ def validated(data, protocol, folder, monkeypatch):
     def look(spec, fold):
         parts = (fold.train, fold.test)
         shown.append([sorted(map(tuple, np.argwhere(part.toarray()).tolist())) for part in parts])
-        return {"auc": 0.0, "ndcg@10": 0.0}
+        return 0.0, 0.0
 
     (folder / "table_10_3.csv").unlink(missing_ok=True)
     with monkeypatch.context() as patch:
         patch.setattr(table_10_3, "measure", look)
         patch.setattr(common, "RESULTS", folder)
-        table_10_3.run(data, protocol, "HP", ["a:b=1"])
+        patch.setitem(table_10_3.SETTINGS, "HP", ["a:b=1"])
+        table_10_3.run(data, protocol, "HP")
     return shown[::2]  # a test follows each validation
 
 
@@ -85,14 +86,11 @@ def test_no_choice_changes_when_what_its_fold_tests_does(tmp_path_factory, profi
 
 def test_the_report_is_written_from_the_cells_alone(tmp_path, monkeypatch):
     """A finished and an unfinished cell: figures of the first, "not run" for the second, degrees of mD."""
-    for module in (table_10_3, common):
-        monkeypatch.setattr(module, "RESULTS", tmp_path)
+    monkeypatch.setattr(common, "RESULTS", tmp_path)
     specs = table_10_3.SETTINGS["mD"]
     value = {spec: 0.5 + k / 100 for k, spec in enumerate(specs)}
-    common.append_csv(
-        "table_10_3",
-        table_10_3.COLUMNS,
-        [
+    common.Results("table_10_3", table_10_3.COLUMNS).add(
+        *[
             (name, "half-profile", "mD", part, fold, spec, value[spec], 0.25)
             for name, folds in (("filmtrust", 5), ("jester", 4))
             for part in ("validated", "tested")

@@ -142,23 +142,6 @@ def test_dna_is_looked_for_beside_and_in_its_collection(tmp_path):
     assert load_table("dna", folder).y.tolist() == [0, 1]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("1 2:1\n3 0:1\n", "line 2: '0:1' is no binary feature"),
-        ("1 2:1\n3 181:1\n", "line 2: '181:1' is no binary feature"),
-        ("1 2:0.5\n", "line 1: '2:0.5' is no binary feature"),
-        ("4 2:1\n", "line 1: class '4'; 1, 2 or 3"),
-        ("1 2:1\n2 3:1\n", "do not hold two classes"),
-        ("", "do not hold two classes"),
-    ],
-)
-def test_bad_dna_names_the_line(tmp_path, text, message):
-    (tmp_path / "dna.scale").write_text(text)
-    with pytest.raises(InputError, match=message):
-        load_table("dna", tmp_path)
-
-
 def test_artificial_tables_follow_their_formula():
     table, rule = artificial_dnf(3, 3, rows=200, seed=1)
     truth = np.any([table.X[:, clause].all(axis=1) for clause in rule], axis=0)
