@@ -1,9 +1,9 @@
 """`recsys evaluate` with its defaults on four made-up long-tailed tables: time and memory of the whole command.
 
-    python -m benchmarks.main_job [--seed 0] [--table NAME ...] [--budget SECONDS]
+    python -m benchmarks.main_job [--seed 11] [--table NAME …]
 
-Wall and processor seconds and the peak memory are those of the command and its worker processes together (shared
-pages counted once). They are written to results/main_job.csv.
+Wall and CPU seconds and the peak memory are those of the command and its worker processes together (shared pages
+counted once).
 """
 
 from __future__ import annotations
@@ -15,49 +15,42 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import psutil
 
-RESULTS = Path(__file__).parent / "results" / "main_job.csv"
+from benchmarks.lab.common import Results
+
 TOPICS = 20
 
 
-class Size(NamedTuple):
-    """Of a table."""
-
-    users: int
-    items: int
-    pairs: int
-
-
-TABLES = {
-    "shop": Size(4_500, 6_500, 12_000),
-    "wide": Size(12_000, 24_000, 290_000),
-    "catalogue": Size(2_500, 70_000, 870_000),
-    "crowd": Size(53_000, 10_000, 980_000),
+TABLES = {  # users, items, pairs
+    "shop": (4_500, 6_500, 12_000),
+    "wide": (12_000, 24_000, 290_000),
+    "catalogue": (2_500, 70_000, 870_000),
+    "crowd": (53_000, 10_000, 980_000),
 }
 
 
-def made_up(size: Size, seed: int) -> pd.DataFrame:
+def made_up(size: tuple[int, int, int], seed: int) -> pd.DataFrame:
     """Return pairs of users and items: Pareto activity, Zipf popularity, each user with a favorite topic."""
+    n_users, n_items, n_pairs = size
     rng = np.random.default_rng(seed)
-    activity = rng.pareto(1.1, size.users) + 1
-    scale = size.pairs / activity.sum()
+    activity = rng.pareto(1.1, n_users) + 1
+    scale = n_pairs / activity.sum()
     for _ in range(50):  # the cap on an active user's items is made up for by the others
-        counts = np.clip(activity * scale, 1, 0.3 * size.items)
-        scale *= size.pairs / counts.sum()
-    popularity = 1 / (np.arange(size.items) + 10.0) ** 0.9
-    topic_of_item = rng.integers(0, TOPICS, size.items)
-    topic_of_user = rng.integers(0, TOPICS, size.users)
+        counts = np.clip(activity * scale, 1, 0.3 * n_items)
+        scale *= n_pairs / counts.sum()
+    popularity = 1 / (np.arange(n_items) + 10.0) ** 0.9
+    topic_of_item = rng.integers(0, TOPICS, n_items)
+    topic_of_user = rng.integers(0, TOPICS, n_users)
     users, items = [], []
     for topic in range(TOPICS):
         weights = popularity * np.where(topic_of_item == topic, 10, 1)
         for user in np.flatnonzero(topic_of_user == topic):
             # The largest Gumbel keys are a draw by weight without repeats.
-            keys = np.log(weights) + rng.gumbel(size=size.items)
+            keys = np.log(weights) + rng.gumbel(size=n_items)
             count = max(1, int(counts[user] + rng.random()))
             items.append(np.argpartition(-keys, count - 1)[:count])
             users.append(np.full(count, user))
@@ -86,27 +79,19 @@ def measured(command: list[str]) -> tuple[float, float, float]:
 
 
 def main() -> None:
-    """Evaluate on each table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=11)
     parser.add_argument("--table", nargs="*", default=list(TABLES), choices=TABLES)
-    parser.add_argument("--budget", type=float)
     args = parser.parse_args()
-    rows = []
-    for name in args.table:
-        pairs = made_up(TABLES[name], args.seed)
+    columns = "table seed users items pairs wall_seconds processor_seconds peak_gb".split()
+    results = Results("main_job", columns, 2)
+    for name, seed in results.missing([(name, args.seed) for name in args.table]):
+        pairs = made_up(TABLES[name], seed)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, f"{name}.parquet")
             pairs.to_parquet(path)
-            command = [sys.executable, "-m", "recsys", "evaluate", "--interactions", str(path)]
-            if args.budget:
-                command += ["--budget", str(args.budget)]
-            wall, processor, peak = measured(command)
-        rows.append((name, args.seed, *TABLES[name][:2], len(pairs), wall, processor, peak))
-        print(f"{name}: {wall:.1f} s wall, {processor:.1f} processor s, {peak:.2f} GB", flush=True)
-    columns = "table seed users items pairs wall_seconds processor_seconds peak_gb".split()
-    if not args.budget:
-        pd.DataFrame(rows, columns=columns).round(2).to_csv(RESULTS, index=False)
+            found = measured([sys.executable, "-m", "recsys", "evaluate", "--interactions", str(path)])
+        results.add((name, seed, *TABLES[name][:2], len(pairs), *found))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ processors), and the peak of the memory above what the imports and the frame tak
 
 from __future__ import annotations
 
-import csv
 import subprocess
 import sys
 import tempfile
@@ -19,7 +18,6 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-RESULTS = Path(__file__).parent / "results" / "reading.csv"
 WAYS = ("polars", "recsys")
 KINDS = ("csv", "parquet", "frame")
 FIELDS = ("rows", "ids", "kind", "way", "seconds", "processor_seconds", "peak_mb", "pairs")
@@ -88,24 +86,25 @@ def measure(way: str, kind: str, stem: str) -> None:
 
 
 def main(rows: int) -> None:
-    """Measure every kind of table in both ways, by turns."""
-    found = []
+    from benchmarks.lab.common import Results
+
+    results = Results("reading", FIELDS, 4)
     with tempfile.TemporaryDirectory() as folder:
         for ids in ("text", "integer"):
+            missing = results.missing([(rows, ids, kind, way) for kind in KINDS for way in WAYS])
             stem = Path(folder) / ids
-            made = table(rows, ids == "text")
-            made.to_csv(f"{stem}.csv", index=False)
-            made.to_parquet(f"{stem}.parquet", index=False)
-            del made
-            for kind in KINDS:
-                for way in WAYS:
-                    command = [sys.executable, "-m", "benchmarks.reading", way, kind, str(stem)]
-                    run = subprocess.run(command, capture_output=True, text=True, check=True)
-                    values = [f"{float(value):.4g}" for value in run.stdout.split()[:3]]
-                    found.append((rows, ids, kind, way, *values, int(run.stdout.split()[3])))
-                    print(*found[-1], sep="\t", flush=True)
-    with RESULTS.open("w", newline="") as file:
-        csv.writer(file).writerows([FIELDS, *found])
+            if missing:
+                pairs = table(rows, ids == "text")
+                pairs.to_csv(f"{stem}.csv", index=False)
+                pairs.to_parquet(f"{stem}.parquet", index=False)
+                del pairs
+            for key in missing:
+                command = [sys.executable, "-m", "benchmarks.reading", key[3], key[2], str(stem)]
+                done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+                seconds, processor, peak, count = done.stdout.split()
+                results.add(
+                    (*key, *(f"{float(value):.4g}" for value in (seconds, processor, peak)), count)
+                )
 
 
 if __name__ == "__main__":

@@ -2,16 +2,13 @@
 
     python -m benchmarks.ten_million [steps …]
 
-The table is made up, of the size and shape of MovieLens 25M thinned by half: 162,000 users by a Pareto
-law, 59,000 items by 1/(rank + 30)^1.3, 12.4 million ratings of which some 5.0 million are likes. It is
-written to a temporary folder. `results/ten_million.csv` has a row for each step. `list_seconds` are those of
-the first lists of 1,000 users, `users_per_second` those of the lists of 20,000 users that follow. Steps that are named are run again, and the rows of the
-others stay.
+The table is made up, of the size and shape of MovieLens 25M thinned by half: 162,000 users by a Pareto law, 59,000
+items by 1/(rank + 30)^1.3, 12.4 million ratings of which some 5.0 million are likes. `list_seconds` are those of the
+first lists of 1,000 users, `users_per_second` those of the lists of 20,000 users that follow.
 """
 
 from __future__ import annotations
 
-import csv
 import json
 import subprocess
 import sys
@@ -24,21 +21,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-RESULTS = Path(__file__).parent / "results" / "ten_million.csv"
 USERS, ITEMS, ROWS = 162_000, 59_000, 12_400_000
 LIKED = 0.4035  # of the ratings
 LISTS, MANY = 1_000, 20_000
 FEW = 8_000  # most popular items: a catalogue that a dense item matrix fits
 COLUMNS = (
-    "step",
-    "seconds",
-    "processor_seconds",
-    "list_seconds",
-    "list_processor_seconds",
-    "users_per_second",
-    "start_mb",
-    "peak_mb",
-)
+    "step seconds processor_seconds list_seconds list_processor_seconds users_per_second start_mb peak_mb"
+).split()
 
 
 def table(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -72,28 +61,27 @@ def peak_mb() -> float:
     return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
 
-def timed(action: Callable[[], Any]) -> tuple[Any, float, float]:
-    """Return what an action gave, its seconds and its processor seconds."""
+def timed(action: Callable[[], Any]) -> tuple[float, float]:
+    """Return the seconds and the CPU seconds of an action."""
     wall, processor = time.perf_counter(), time.process_time()
-    out = action()
-    return out, time.perf_counter() - wall, time.process_time() - processor
+    action()
+    return time.perf_counter() - wall, time.process_time() - processor
 
 
-def asked_users() -> tuple[np.ndarray, np.ndarray]:
-    """Return the users of the first lists, and of the lists that follow."""
-    drawn = np.random.default_rng(0).permutation(USERS)
-    return np.sort(drawn[:LISTS]), np.sort(drawn[LISTS : LISTS + MANY])
-
-
-def listing(recommend: Callable[[np.ndarray], Any]) -> dict[str, float]:
-    """Return what the first lists and the lists of many users take."""
-    few, many = asked_users()
-    _, seconds, processor = timed(lambda: recommend(few))
-    _, of_many, _ = timed(lambda: recommend(many))
+def measured(fit: Callable[[], Any], recommend: Callable[[np.ndarray], Any]) -> dict[str, float]:
+    """Return what a fit, the first lists and the lists of many users take."""
+    start = peak_mb()
+    seconds, processor = timed(fit)
+    few, many = np.split(np.random.default_rng(0).permutation(USERS)[: LISTS + MANY], [LISTS])
+    list_seconds, list_processor = timed(lambda: recommend(np.sort(few)))
+    rest, _ = timed(lambda: recommend(np.sort(many)))
     return {
-        "list_seconds": seconds,
-        "list_processor_seconds": processor,
-        "users_per_second": len(many) / of_many,
+        "seconds": seconds,
+        "processor_seconds": processor,
+        "list_seconds": list_seconds,
+        "list_processor_seconds": list_processor,
+        "users_per_second": MANY / rest,
+        "start_mb": start,
     }
 
 
@@ -110,11 +98,11 @@ def ranker(specification: str, items: int = ITEMS) -> Callable[[Path], dict[str,
         warm = make_ranker(name, **params).fit(small, show_progress=False)
         warm.recommend(np.arange(100), small[:100])
         likes = sp.load_npz(folder / "likes.npz")[:, :items]
-        start = peak_mb()
         model = make_ranker(name, **params)
-        _, seconds, processor = timed(lambda: model.fit(likes, show_progress=False))
-        found = listing(lambda asked: model.recommend(asked, likes[asked]))
-        return {"seconds": seconds, "processor_seconds": processor, "start_mb": start} | found
+        return measured(
+            lambda: model.fit(likes, show_progress=False),
+            lambda users: model.recommend(users, likes[users]),
+        )
 
     return step
 
@@ -123,11 +111,11 @@ def implicit_als(folder: Path) -> dict[str, float]:
     from implicit.als import AlternatingLeastSquares
 
     rows = sp.load_npz(folder / "all.npz")
-    start = peak_mb()
     model = AlternatingLeastSquares(factors=64, iterations=15, random_state=0)
-    _, seconds, processor = timed(lambda: model.fit(rows, show_progress=False))
-    found = listing(lambda asked: model.recommend(asked, rows[asked], N=10))
-    return {"seconds": seconds, "processor_seconds": processor, "start_mb": start} | found
+    return measured(
+        lambda: model.fit(rows, show_progress=False),
+        lambda users: model.recommend(users, rows[users], N=10),
+    )
 
 
 STEPS: dict[str, Callable[[Path], dict[str, float]]] = {
@@ -139,28 +127,20 @@ STEPS: dict[str, Callable[[Path], dict[str, float]]] = {
 }
 
 
-def main(names: list[str]) -> None:
-    rows: dict[str, dict[str, Any]] = {}
-    if RESULTS.exists():
-        with RESULTS.open(encoding="utf-8", newline="") as file:
-            rows = {row["step"]: row for row in csv.DictReader(file)}
+def main() -> None:
+    from benchmarks.lab.common import Results, arguments
+
+    results = Results("ten_million", COLUMNS)
+    missing = results.missing([(name,) for name in arguments(STEPS)])
+    program = [sys.executable, "-m", "benchmarks.ten_million"]
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([sys.executable, "-m", "benchmarks.ten_million", "--make", folder], check=True)
-        for name in names or list(STEPS):
-            done = subprocess.run(
-                [sys.executable, "-m", "benchmarks.ten_million", "--step", name, folder],
-                capture_output=True,
-                text=True,
-            )
-            if done.returncode:
-                raise SystemExit(done.stderr[-2000:])
-            found = json.loads(done.stdout.strip().split("\n")[-1])
-            rows[name] = {"step": name} | {key: f"{value:.4g}" for key, value in found.items()}
-            print(rows[name], flush=True)
-            with RESULTS.open("w", encoding="utf-8", newline="") as file:
-                writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-                writer.writeheader()
-                writer.writerows(rows[key] for key in STEPS if key in rows)
+        if missing:
+            subprocess.run([*program, "--make", folder], check=True)
+        for (name,) in missing:
+            command = [*program, "--step", name, folder]
+            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+            values = json.loads(done.stdout.strip().split("\n")[-1])
+            results.add((name, *(values[column] for column in COLUMNS[1:])))
 
 
 if __name__ == "__main__":
@@ -169,6 +149,4 @@ if __name__ == "__main__":
     elif sys.argv[1:2] == ["--step"]:
         print(json.dumps(STEPS[sys.argv[2]](Path(sys.argv[3])) | {"peak_mb": peak_mb()}))
     else:
-        from benchmarks.lab.common import arguments
-
-        main(arguments(STEPS))
+        main()

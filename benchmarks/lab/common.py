@@ -224,6 +224,8 @@ def plot(
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
+    palette = plt.get_cmap("tab20" if frame[line].nunique() > 10 else "tab10")
+    colors = {label: palette(k) for k, label in enumerate(frame[line].unique())}
     panels = list(frame.groupby(panel, sort=False))
     columns = min(columns, len(panels))
     rows = -(-len(panels) // columns)
@@ -232,7 +234,8 @@ def plot(
         place.set_axis_off()
     for place, (title, own) in zip(axes.ravel(), panels, strict=False):
         for label, points in own.groupby(line, sort=False):
-            place.plot(points[x], points[y], style, label=label)
+            place.plot(points[x], points[y], style, color=colors[label], label=label)
+        title = title if panel == "panel" else f"{panel}: {title}"
         place.set(title=title, xlabel=x, ylabel=y, **axis)
         if not pd.api.types.is_numeric_dtype(frame[x]):
             place.tick_params(axis="x", labelrotation=60)

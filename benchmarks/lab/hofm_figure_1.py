@@ -108,8 +108,8 @@ def compare(file: str) -> None:
         results.add(*((degree, solver, rate, *point) for point in points))
     frame = results.frame()
     frame["curve"] = frame["solver"] + frame["rate"].map(" {:g}".format).replace(" nan", "")
-    start = frame.loc[frame["epoch"] == 0, "objective"].max()
-    frame = frame[frame["objective"] <= 1.5 * start]
+    start = frame.groupby("degree")["objective"].transform("first")
+    frame = frame[frame["objective"] <= 1.5 * start]  # those above leave the picture
     plot(file, frame, "seconds", "objective", "curve", "degree", yscale="log")
 
 

@@ -135,19 +135,17 @@ def study() -> None:
             results.add((setting, method, n, gamma, beta, len(runs), *found))
     best = {"error": "min", "f1": "max", "pssr": "max"}  # over the β of each γ
     frame = strengths.frame().query("gamma > 0")
-    draw(
-        frame.groupby(["setting", "method", "gamma"], sort=False).agg(best),
-        "sparse_fm_strength",
-        "gamma",
-    )
+    frame = frame.groupby(["setting", "method", "gamma"], sort=False).agg(best)
+    draw(frame, "sparse_fm_strength", "gamma", "log")
     frame = results.frame().set_index(["setting", "method", "N"])[MEASURES]
-    draw(frame, "sparse_fm_synthetic", "N")
+    draw(frame, "sparse_fm_synthetic", "N", "linear")
 
 
-def draw(frame: pd.DataFrame, name: str, x: str) -> None:
-    frame = frame.reset_index().melt(["setting", "method", x], MEASURES, "measure")
+def draw(frame: pd.DataFrame, name: str, x: str, xscale: str) -> None:
+    frame = frame.assign(error=np.log10(frame["error"])).rename(columns={"error": "log10 error"})
+    frame = frame.reset_index().melt(["setting", "method", x], var_name="measure")
     frame["panel"] = frame["setting"] + ": " + frame["measure"]
-    plot(name, frame, x, "value", "method", "panel", 2, xscale="log", yscale="symlog")
+    plot(name, frame, x, "value", "method", "panel", 2, xscale=xscale)
 
 
 def convergence() -> None:

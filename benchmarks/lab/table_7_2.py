@@ -50,9 +50,7 @@ def one(name: str) -> list[tuple]:
     data, values = task(name), np.zeros((5, len(METHODS), len(MEANS)))
     rng = np.random.default_rng(0)
     X, weights = rng.random((60, 20)) < 0.5, rng.normal(size=60)
-    search_rule(
-        X, weights, max_literals=2, budget=100_000
-    )  # both searches compile before they are timed
+    search_rule(X, weights, max_clauses=3, max_literals=2)  # both searches compile before they are timed
     genetic_search(X, weights, generations=2)
     for split in range(len(values)):
         X, held, y, truth = train_test_split(
