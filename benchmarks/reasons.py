@@ -2,13 +2,12 @@
 
     python -m benchmarks.reasons [RANKER …]
 
-Rankers that take minutes to fit are set smaller, which the column `model` says. Processor seconds, the least of
-three turns; a ranker's row in results/reasons.csv is replaced when it is run again.
+Rankers that take minutes to fit are set smaller, which the column `model` says. CPU seconds, the least of three
+turns.
 """
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
 from typing import Any
@@ -16,10 +15,10 @@ from typing import Any
 import numpy as np
 
 import recsys
-from benchmarks.lab.common import read_csv, write_csv
-from benchmarks.main_job import Size, made_up
+from benchmarks.lab.common import Results, arguments
+from benchmarks.main_job import made_up
 
-SIZE = Size(users=4_000, items=60_000, pairs=250_000)
+SIZE = (4_000, 60_000, 250_000)  # users, items, pairs
 USERS, EXPLAINED, TURNS = 500, 20, 3
 COLUMNS = ("ranker", "model", "without", "with", "ratio", "one explanation, ms")
 SMALLER = {
@@ -68,17 +67,13 @@ def measured(name: str, data: recsys.Interactions) -> tuple[Any, ...]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("rankers", nargs="*")
-    names = parser.parse_args().rankers or [n for n in recsys.list_rankers() if n not in LEFT_OUT]
+    results = Results("reasons", COLUMNS)
+    names = [
+        (name,) for name in arguments(name for name in recsys.list_rankers() if name not in LEFT_OUT)
+    ]
     data = recsys.Interactions.from_frame(made_up(SIZE, seed=3).astype(str), user="user", item="item")
-    for name in names:
-        row = measured(name, data)
-        print(*[f"{cell:.4g}" if isinstance(cell, float) else cell for cell in row], flush=True)
-        kept = [list(one.values()) for one in read_csv("reasons") if one["ranker"] != name]
-        write_csv("reasons", COLUMNS, sorted([*kept, list(row)], key=lambda one: one[0]))
+    for (name,) in results.missing(names):
+        results.add(measured(name, data))
 
 
 if __name__ == "__main__":
