@@ -27,7 +27,7 @@ from recsys.errors import CapabilityError, InputError, ModelFileError
 from recsys.rankers.base import Ranker
 from recsys.rankers.files import read_ranker
 from recsys.utils import model_file
-from recsys.utils.dates import dated, moment
+from recsys.utils.dates import moment
 from recsys.utils.sparse import entries_of, row_of
 from recsys.utils.validation import check_real
 
@@ -167,19 +167,14 @@ class ModelPackage:
         return bool((_texts(self.titles) != _texts(self.item_ids)).any())
 
     @cached_property
-    def dated(self) -> bool:
-        """Whether the times can be seconds since 1970, and not positions in an order."""
-        return self.times is not None and dated(self.times.data)
-
-    @cached_property
     def item_users(self) -> sp.csc_matrix:
         """Who liked each item: `user_items` by column."""
         return self.user_items.tocsc()
 
     def rows(self, users: Sequence[str | int]) -> tuple[NDArray[np.int64], sp.csr_matrix]:
         """Return indices and histories of users by id; an unknown id is named."""
-        found = _indices("user", self.user_ids, self.user_index, users)
-        return found, self.user_items[found]
+        places = _indices("user", self.user_ids, self.user_index, users)
+        return places, self.user_items[places]
 
     def items(self, ids: Sequence[str | int]) -> NDArray[np.int64]:
         """Return the indices of items by id; an unknown id is named."""
@@ -193,11 +188,9 @@ class ModelPackage:
     @cached_property
     def interactions(self) -> Interactions:
         """The data of the fit: interactions with their times, and features of users and items."""
-        rows, time, features = self.user_items.tocoo(), None, self.item_features
+        rows, time = self.user_items.tocoo(), None
         if self.times is not None:
             time = np.where(self.times.data > 0, self.times.data + self.start, -np.inf)
-        if features is None and self.titled:
-            features = pd.DataFrame({"title": self.titles}, index=pd.Index(self.item_ids, dtype=object))
         weight = rows.data.astype(np.float64) if (rows.data != 1).any() else None
         return Interactions(
             rows.row.astype(np.int32),
@@ -206,7 +199,7 @@ class ModelPackage:
             self.item_ids,
             time=time,
             user_features=self.user_features,
-            item_features=features,
+            item_features=self.item_features,
             columns=self.columns,
             weight=weight,
             excluded=self.excluded,
@@ -372,13 +365,9 @@ def load_package(path: str | Path, *, mapped: bool = False) -> ModelPackage:
         raise ModelFileError(f"{path}: its times do not fit the interactions")
     excluded = None
     if "excluded" in tables:
-        pairs: dict[str, Any] = {
-            key: arrays[f"excluded.{key}"] for key in EXCLUDED if f"excluded.{key}" in arrays
-        }
-        ids: dict[str, Any] = dict(
-            zip(("user_ids", "item_ids"), map(_objects, tables["excluded"]), strict=True)
-        )
-        excluded = Interactions(**pairs, **ids)
+        own: dict[str, Any] = {key: arrays.get(f"excluded.{key}") for key in EXCLUDED}
+        own["user_ids"], own["item_ids"] = map(_objects, tables["excluded"])
+        excluded = Interactions(**own)
     return ModelPackage(
         ranker,
         user_ids,
@@ -397,10 +386,10 @@ def _indices(
     what: str, known: NDArray[np.object_], index: dict[str, int], ids: Sequence[str | int]
 ) -> NDArray[np.int64]:
     """Return the places of ids; an unknown one is named."""
-    places = np.array([index.get(str(name), -1) for name in ids], dtype=np.int64)
-    if (places < 0).any():
-        raise unknown_ids(what, known, [ids[k] for k in np.flatnonzero(places < 0).tolist()])
-    return places
+    absent = [name for name in ids if str(name) not in index]
+    if absent:
+        raise unknown_ids(what, known, absent)
+    return np.array([index[str(name)] for name in ids], dtype=np.int64)
 
 
 def _texts(names: NDArray[np.object_]) -> NDArray[np.object_]:

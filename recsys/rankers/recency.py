@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import jit
+from recsys.utils.sparse import owners
 
 
 def newer(indptr: NDArray[np.integer], times: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -41,34 +41,12 @@ def aligned(
     Indices of `rows` and `times`, (…, items), are sorted, none twice in a row. `users` says which row of
     `times` belongs to each row; its own number by default.
     """
-    users = np.arange(rows.shape[0]) if users is None else users
-    out = np.zeros(rows.nnz)
-    if _aligned.small(times.nnz + rows.nnz):
-        columns = max(rows.shape[1], times.shape[1], 1)
-        owners = np.repeat(np.arange(times.shape[0]), np.diff(times.indptr))
-        known = owners * columns + times.indices
-        asked = (
-            np.repeat(np.asarray(users, dtype=np.int64), np.diff(rows.indptr)) * columns + rows.indices
-        )
-        at = np.searchsorted(known, asked)
-        found = (
-            known[np.minimum(at, len(known) - 1)] == asked if len(known) else np.zeros(len(asked), bool)
-        )
-        out[found] = times.data[at[found]]
-        return out
-    _aligned(rows.indptr, rows.indices, users, times.indptr, times.indices, times.data, out)
-    return out
-
-
-# ---- kernels
-
-
-@jit
-def _aligned(indptr, indices, users, t_indptr, t_indices, t_data, out):
-    for u in range(len(users)):
-        q, end = t_indptr[users[u]], t_indptr[users[u] + 1]
-        for p in range(indptr[u], indptr[u + 1]):
-            while q < end and t_indices[q] < indices[p]:
-                q += 1
-            if q < end and t_indices[q] == indices[p]:
-                out[p] = t_data[q]
+    if users is not None:
+        times = times[users]
+    if np.array_equal(rows.indptr, times.indptr) and np.array_equal(rows.indices, times.indices):
+        return np.array(times.data, dtype=np.float64)
+    if times.nnz == 0:
+        return np.zeros(rows.nnz)
+    known, asked = (owners(X) * np.int64(rows.shape[1]) + X.indices for X in (times, rows))
+    at = np.minimum(np.searchsorted(known, asked), times.nnz - 1)
+    return np.where(known[at] == asked, times.data[at], 0.0)

@@ -31,13 +31,13 @@ def test_a_package_keeps_when_each_like_happened_and_its_file_too(tmp_path):
     package = package_of()
     package.save(tmp_path / "m")
     for one in (package, load_package(tmp_path / "m")):
-        assert one.dated and (one.times.indices == one.user_items.indices).all()
+        assert (one.times.indices == one.user_items.indices).all()
         for user in set(USERS):
             mine = {i: t for u, i, t in zip(USERS, ITEMS, SECONDS, strict=True) if u == user}
             assert liked(one, one.profile(user)) == mine
     untimed = package_of(None)
     untimed.save(tmp_path / "m")
-    assert load_package(tmp_path / "m").times is None and not untimed.dated
+    assert load_package(tmp_path / "m").times is None
     assert untimed.profile("ada").times is None
 
 
