@@ -23,14 +23,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -50,47 +49,52 @@ MODELS = (
     ("RecTools", "ImplicitItemKNNWrapperModel"),
     ("Surprise", "SVD"),
 )
-COLUMNS = (
-    "setting",
-    "library",
-    "model",
-    "auc",
-    "ndcg@10",
-    "fit seconds",
-    "list ms",
-    "memory MB",
-    "version",
-)
+COLUMNS = "setting,library,model,auc,ndcg@10,fit seconds,list ms,memory MB,version".split(",")
 LISTS = 200  # users whose lists are timed
 N = 10
 BLOCK = 256
 
-Scores = Callable[[np.ndarray], np.ndarray]
-Fitted = tuple[Callable[[int], Any], Scores]  # a list of one user; scores of users
+Fitted = tuple[
+    Callable[[int], Any], Callable[[np.ndarray], np.ndarray]
+]  # a user's list; scores of users
 
 
-def ours(
-    name: str, R: sp.csr_matrix, ratings: sp.csr_matrix, times: sp.csr_matrix | None
-) -> Callable[[], Fitted]:
-    """Return a fit of one of our rankers."""
+class Train(NamedTuple):
+    """The training part: ones, ratings and times of its pairs."""
+
+    R: sp.csr_matrix
+    ratings: sp.csr_matrix
+    times: sp.csr_matrix | None
+
+
+def frame(matrix: sp.csr_matrix) -> Any:
+    import pandas as pd
+
+    pairs = matrix.tocoo()
+    return pd.DataFrame({"user_id": pairs.row, "item_id": pairs.col, "rating": pairs.data})
+
+
+def ours(name: str, train: Train) -> Callable[[], Fitted]:
     from recsys import make_ranker
     from recsys._jit import compile_at_once
 
     compile_at_once()
+    R = train.R
 
     def fit() -> Fitted:
-        model = make_ranker(name).fit(R, show_progress=False, times=times)
+        model = make_ranker(name).fit(R, show_progress=False, times=train.times)
         return lambda u: model.recommend(u, R[u], N=N), lambda users: model.scores(users, R[users])
 
     return fit
 
 
-def of_implicit(name: str, R: sp.csr_matrix, ratings: sp.csr_matrix, times: Any) -> Callable[[], Fitted]:
+def of_implicit(name: str, train: Train) -> Callable[[], Fitted]:
     """Return a fit of implicit, with the one thread of BLAS that it asks for."""
     from implicit.als import AlternatingLeastSquares
     from threadpoolctl import threadpool_limits
 
     threadpool_limits(1, "blas")
+    R = train.R
 
     def fit() -> Fitted:
         model = AlternatingLeastSquares(random_state=0)
@@ -101,62 +105,51 @@ def of_implicit(name: str, R: sp.csr_matrix, ratings: sp.csr_matrix, times: Any)
     return fit
 
 
-def of_lenskit(name: str, R: sp.csr_matrix, ratings: sp.csr_matrix, times: Any) -> Callable[[], Fitted]:
+def of_lenskit(name: str, train: Train) -> Callable[[], Fitted]:
     """Return a fit of one of LensKit's scorers in its pipeline for lists."""
-    import pandas as pd
     from lenskit import recommend
     from lenskit.als import ImplicitMFScorer
     from lenskit.data import ItemList, RecQuery, from_interactions_df
     from lenskit.knn import ItemKNNScorer
     from lenskit.pipeline import topn_pipeline
 
-    kinds = {
-        "ImplicitMFScorer": ImplicitMFScorer,
-        "ItemKNNScorer": lambda: ItemKNNScorer(feedback="implicit"),
-    }
-    pairs = R.tocoo()
-    data = from_interactions_df(pd.DataFrame({"user_id": pairs.row, "item_id": pairs.col}))
-    every = ItemList(item_ids=np.arange(R.shape[1]))
+    data = from_interactions_df(frame(train.R)[["user_id", "item_id"]])
+    every = ItemList(item_ids=np.arange(train.R.shape[1]))
 
     def fit() -> Fitted:
-        pipeline = topn_pipeline(kinds[name](), n=N)
+        knn = name == "ItemKNNScorer"
+        pipeline = topn_pipeline(ItemKNNScorer(feedback="implicit") if knn else ImplicitMFScorer(), n=N)
         pipeline.train(data)
         scorer = pipeline.component("scorer")
 
         def of(user: int) -> np.ndarray:
             query = RecQuery(user_id=user, user_items=data.user_row(user))
-            found = scorer(query, every).scores()
-            return np.nan_to_num(np.asarray(found, dtype=np.float32), nan=np.finfo(np.float32).min)
+            scores = np.asarray(scorer(query, every).scores(), dtype=np.float32)
+            return np.nan_to_num(scores, nan=np.finfo(np.float32).min)
 
-        return lambda u: recommend(pipeline, int(u), n=N), lambda users: np.stack(
-            [of(int(u)) for u in users]
-        )
+        scores = lambda users: np.stack([of(int(u)) for u in users])  # noqa: E731
+        return lambda u: recommend(pipeline, int(u), n=N), scores
 
     return fit
 
 
-def of_rectools(name: str, R: sp.csr_matrix, ratings: sp.csr_matrix, times: Any) -> Callable[[], Fitted]:
+def of_rectools(name: str, train: Train) -> Callable[[], Fitted]:
     """Return a fit of one of RecTools' models; scores are those of the list of all items."""
-    import pandas as pd
     from implicit.nearest_neighbours import ItemItemRecommender
     from rectools.dataset import Dataset
     from rectools.models import EASEModel, ImplicitItemKNNWrapperModel
 
-    kinds = {
-        "EASEModel": EASEModel,
-        "ImplicitItemKNNWrapperModel": lambda: ImplicitItemKNNWrapperModel(ItemItemRecommender()),
-    }
-    pairs = R.tocoo()
-    table = {"user_id": pairs.row, "item_id": pairs.col, "weight": 1.0, "datetime": "2026-01-01"}
-    data = Dataset.construct(pd.DataFrame(table))
+    table = frame(train.R)[["user_id", "item_id"]].assign(weight=1.0, datetime="2026-01-01")
+    data, items = Dataset.construct(table), train.R.shape[1]
 
     def fit() -> Fitted:
-        model = kinds[name]()
+        ease = name == "EASEModel"
+        model = EASEModel() if ease else ImplicitItemKNNWrapperModel(ItemItemRecommender())
         model.fit(data)
 
         def scores(users: np.ndarray) -> np.ndarray:
-            found = model.recommend(users=users, dataset=data, k=R.shape[1], filter_viewed=False)
-            out = np.full((len(users), R.shape[1]), np.finfo(np.float32).min, np.float32)
+            found = model.recommend(users=users, dataset=data, k=items, filter_viewed=False)
+            out = np.full((len(users), items), np.finfo(np.float32).min, np.float32)
             row = {user: k for k, user in enumerate(users)}
             out[found["user_id"].map(row), found["item_id"]] = found["score"]
             return out
@@ -166,38 +159,31 @@ def of_rectools(name: str, R: sp.csr_matrix, ratings: sp.csr_matrix, times: Any)
     return fit
 
 
-def of_surprise(name: str, R: sp.csr_matrix, ratings: sp.csr_matrix, times: Any) -> Callable[[], Fitted]:
+def of_surprise(name: str, train: Train) -> Callable[[], Fitted]:
     """Return a fit of Surprise; a list predicts every item that the user has not, as its documentation does."""
-    import pandas as pd
     from surprise import SVD, Dataset, Reader
 
-    pairs = ratings.tocoo()
-    table = pd.DataFrame({"user": pairs.row, "item": pairs.col, "rating": pairs.data.astype(float)})
-    scale = Reader(rating_scale=(float(pairs.data.min()), float(pairs.data.max())))
+    table = frame(train.ratings).astype({"rating": float})
+    scale = Reader(rating_scale=(table["rating"].min(), table["rating"].max()))
     data = Dataset.load_from_df(table, scale).build_full_trainset()
+    n_users, n_items = train.R.shape
 
     def fit() -> Fitted:
         model = SVD(random_state=0).fit(data)
-        users, items = np.full(R.shape[0], -1), np.full(R.shape[1], -1)
-        for u in range(data.n_users):
-            users[data.to_raw_uid(u)] = u
-        for i in range(data.n_items):
-            items[data.to_raw_iid(i)] = i
+        # Factors by our ids; 0 for users and items that are not in the training part.
+        pu, bu = np.zeros((n_users, model.n_factors)), np.zeros(n_users)
+        qi, bi = np.zeros((n_items, model.n_factors)), np.zeros(n_items)
+        users = [data.to_raw_uid(u) for u in range(data.n_users)]
+        items = [data.to_raw_iid(i) for i in range(data.n_items)]
+        pu[users], bu[users], qi[items], bi[items] = model.pu, model.bu, model.qi, model.bi
 
-        def scores(asked: np.ndarray) -> np.ndarray:
-            known = users[asked]
-            bias = np.where(known >= 0, model.bu[known], 0.0)[:, None] + np.where(
-                items >= 0, model.bi[items], 0.0
-            )
-            product = (
-                np.where(known[:, None] >= 0, model.pu[known], 0.0)
-                @ np.where(items[:, None] >= 0, model.qi[items], 0.0).T
-            )
-            return (data.global_mean + bias + product).astype(np.float32)
+        def scores(users: np.ndarray) -> np.ndarray:
+            total = data.global_mean + bu[users, None] + bi + pu[users] @ qi.T
+            return total.astype(np.float32)
 
         def listed(u: int) -> list[tuple[float, int]]:
-            has = set(R[u].indices)
-            found = [(model.predict(u, i).est, i) for i in range(R.shape[1]) if i not in has]
+            liked = set(train.R[u].indices)
+            found = [(model.predict(u, i).est, i) for i in range(n_items) if i not in liked]
             return sorted(found, reverse=True)[:N]
 
         return listed, scores
@@ -222,71 +208,55 @@ def child(library: str, name: str, folder: Path) -> None:
     times = sp.load_npz(folder / "times.npz") if (folder / "times.npz").exists() else None
     make, distribution = LIBRARIES[library]
     few = slice(0, R.shape[0] // 5)
-    make(name, R[few], ratings[few], None if times is None else times[few])()
-    fit = make(name, R, ratings, times)
+    make(name, Train(R[few], ratings[few], None if times is None else times[few]))()
+    fit = make(name, Train(R, ratings, times))
     began = time.perf_counter()
     listed, scores = fit()
-    told: dict[str, Any] = {"fit seconds": time.perf_counter() - began, "version": version(distribution)}
+    row: dict[str, Any] = {"fit seconds": time.perf_counter() - began, "version": version(distribution)}
     having = np.flatnonzero(np.diff(R.indptr))
-    users = np.random.default_rng(0).choice(having, LISTS, replace=False)
-    taken = []
-    for u in users.tolist():
+    seconds = []
+    for user in np.random.default_rng(0).choice(having, LISTS, replace=False).tolist():
         began = time.perf_counter()
-        listed(u)
-        taken.append(time.perf_counter() - began)
-    told["list ms"] = 1000 * float(np.median(taken))
+        listed(user)
+        seconds.append(time.perf_counter() - began)
+    row["list ms"] = 1000 * float(np.median(seconds))
     status = Path("/proc/self/status").read_text(encoding="ascii")  # getrusage counts the parent's, too
-    told["memory MB"] = int(re.search(r"VmHWM:\s+(\d+)", status)[1]) / 1000
+    row["memory MB"] = int(status.split("VmHWM:")[1].split()[0]) / 1000
     out = np.lib.format.open_memmap(folder / "scores.npy", "w+", np.float32, R.shape)
     for first in range(0, R.shape[0], BLOCK):
         rows = np.arange(first, min(first + BLOCK, R.shape[0]))
         out[rows] = scores(rows)
     out.flush()
-    (folder / "told.json").write_text(json.dumps(told), encoding="utf-8")
+    (folder / "row.json").write_text(json.dumps(row), encoding="utf-8")
 
 
 def measured(data: Any, protocol: str, library: str, name: str, python: str) -> dict[str, Any]:
     """Return a row of the table."""
-    from dataclasses import dataclass
+    from recsys.data import split
+    from recsys.data.features import time_matrix
+    from recsys.evaluation import metrics
 
-    import recsys
-    from recsys.rankers.base import Ranker
-
-    told: dict[str, Any] = {}
+    fold = next(iter(split(data, protocol, seed=0)))
+    train = sp.csr_matrix(fold.train, dtype=np.float32)
+    values = np.ones(len(data.users)) if data.rating is None else data.rating
+    rated = sp.csr_matrix((values, (data.users, data.items)), shape=train.shape)
     with tempfile.TemporaryDirectory() as name_of_folder:
         folder = Path(name_of_folder)
-        values = np.ones(len(data.users)) if data.rating is None else data.rating
-        rated = sp.csr_matrix((values, (data.users, data.items)), shape=(data.n_users, data.n_items))
-
-        @dataclass(eq=False)
-        class Elsewhere(Ranker):
-            """A model that another process fits."""
-
-            name = "elsewhere"
-
-            def _fit(
-                self, liked: sp.csr_matrix, show_progress: bool, callback: Any, times: Any = None
-            ) -> None:
-                R = sp.csr_matrix(liked, dtype=np.float32)
-                sp.save_npz(folder / "train.npz", R)
-                sp.save_npz(folder / "ratings.npz", sp.csr_matrix(rated.multiply(R != 0)))
-                if times is not None:
-                    sp.save_npz(folder / "times.npz", times)
-                command = [python, __file__, "--child", library, name, str(folder)]
-                subprocess.run(
-                    command, check=True, cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT)}
-                )
-                told.update(json.loads((folder / "told.json").read_text(encoding="utf-8")))
-                self.scores_ = np.load(folder / "scores.npy", mmap_mode="r")
-
-            def _scores(self, userids: np.ndarray, rows: sp.csr_matrix) -> np.ndarray:
-                return np.array(self.scores_[userids])
-
-        report = recsys.evaluate(
-            data, Elsewhere(), protocol=protocol, folds=5, only_folds=1, metrics=("auc", "ndcg@10")
-        )
-        means = report.frame().set_index("metric")["mean"]
-    return {"auc": float(means["auc"]), "ndcg@10": float(means["ndcg@10"])} | told
+        sp.save_npz(folder / "train.npz", train)
+        sp.save_npz(folder / "ratings.npz", sp.csr_matrix(rated.multiply(train != 0)))
+        if data.time is not None:
+            sp.save_npz(folder / "times.npz", time_matrix(data).multiply(train != 0).tocsr())
+        command = [python, __file__, "--child", library, name, str(folder)]
+        subprocess.run(command, check=True, cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT)})
+        row = json.loads((folder / "row.json").read_text(encoding="utf-8"))
+        scores = np.load(folder / "scores.npy", mmap_mode="r")
+        for key, metric in (("auc", metrics.auc), ("ndcg@10", metrics.ndcg)):
+            values = []
+            for first in range(0, len(fold.users), BLOCK):
+                users = fold.users[first : first + BLOCK]
+                values.append(metric(np.array(scores[users]), fold.train[users], fold.test[users]))
+            row[key] = float(np.nanmean(np.concatenate(values)))
+    return row
 
 
 ROOT = Path(__file__).resolve().parents[1]
