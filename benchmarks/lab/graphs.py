@@ -1,4 +1,4 @@
-"""The graphs of the papers' link tables: NIPS, Cora, and MovieLens 100K with the features of HOFM's Table 2."""
+"""The graphs of the papers' link tables: NIPS, and MovieLens 100K with the features of HOFM's Table 2."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def load_graph(name: str, folder: str | Path) -> Graph:
     """Return a graph of a data folder.
 
     nips: authors of volumes 0–12 by the counts of their papers' words, linked if they wrote a paper together.
-    cora: papers by their words, linked by a citation. movielens: users by age, gender, occupation and the
-    zip code's first character, movies by decade and genres, linked by a rating of 5.
+    movielens: users by age, gender, occupation and the zip code's first character, movies by decade and
+    genres, linked by a rating of 5.
     """
-    return {"nips": _nips, "cora": _cora, "movielens": _movielens}[name](Path(folder))
+    return {"nips": _nips, "movielens": _movielens}[name](Path(folder))
 
 
 def _nips(folder: Path) -> Graph:
@@ -60,21 +60,6 @@ def _nips(folder: Path) -> Graph:
             "together share its words, and the metric values flatter every predictor",
         ),
     )
-
-
-def _cora(folder: Path) -> Graph:
-    lines = (folder / "cora" / "cora.features.txt").read_text(encoding="ascii").splitlines()
-    words = [[int(cell) for cell in line.split()] for line in lines]
-    indptr = np.cumsum([0, *map(len, words)])
-    indices = np.concatenate([np.array(row, dtype=np.int64) for row in words])
-    A = sp.csr_matrix((np.ones(len(indices)), indices, indptr), shape=(len(words), 1433))
-    pairs = np.loadtxt(folder / "cora" / "cora.edges.txt", dtype=np.int64)
-    named = Objects.of(
-        "paper", [f"paper {k}" for k in range(len(words))], [f"word {k}" for k in range(A.shape[1])]
-    )
-    links = np.unique(np.sort(pairs, axis=1), axis=0)
-    notes = ("The files have numbers for the papers and their words, no names",)
-    return Graph(A, None, links, named, named, "tf-idf", notes)
 
 
 def _near_decade(year: float) -> str:

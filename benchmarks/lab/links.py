@@ -1,4 +1,4 @@
-"""Link prediction: Cora over unseen papers, Tables 3.2 and 3.3 on NIPS and MovieLens 100K, 1:100 negatives.
+"""Link prediction: Tables 3.2 and 3.3 of Atarashi's thesis on NIPS and MovieLens 100K.
 
 NIPS features are word counts scaled to unit length. An author's words are those of the papers that make the
 links: whoever wrote a paper together shares its words.
@@ -12,7 +12,7 @@ Table 3.3 is on NIPS instead of DBLP, with the β and C of Table 3.2 there, and 
 0.001, 0.002, … 0.009 as in the thesis, by the same 134 pairs. Its networks need PyTorch (`make test-torch` leaves
 an environment that has it, `.venv-torch`).
 
-    python -m benchmarks.lab.links [cora] [nips] [movielens] [deep] ["deep:HOFM 2"]
+    python -m benchmarks.lab.links [nips] [movielens] [deep] ["deep:HOFM 2"]
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.feature_extraction.text import TfidfTransformer
-from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 
 from benchmarks.lab.common import Results, arguments
@@ -44,7 +42,6 @@ from recsys.links import (
     PairSVM,
     link_metrics,
     sample_negatives,
-    split_objects,
     split_pairs,
 )
 
@@ -56,22 +53,8 @@ PRINTED = {
 EPOCHS = {"nips": 20, "movielens": 40}
 RANK = {"nips": 30, "movielens": 10}
 COSTS = {"nips": range(-3, 6), "movielens": range(-4, 1)}  # powers of ten
-SPLITS = {"cora": 10, "nips": 3, "movielens": 3}
+SPLITS = 3
 RATES = tuple(k / 1000 for k in range(1, 10))  # of the networks' interaction layer
-
-
-class Hadamard:
-    """A linear model on the products of both ends' features."""
-
-    def __init__(self, C: float) -> None:
-        self.model = LogisticRegression(C=C, max_iter=500)
-
-    def fit(self, A: Any, B: Any, pairs: np.ndarray, y: np.ndarray) -> Any:
-        self.model.fit(A[pairs[:, 0]].multiply(A[pairs[:, 1]]).tocsr(), y)
-        return self
-
-    def decision_function(self, A: Any, B: Any, pairs: np.ndarray) -> np.ndarray:
-        return self.model.decision_function(A[pairs[:, 0]].multiply(A[pairs[:, 1]]).tocsr())
 
 
 def model(label: str) -> Any:
@@ -114,46 +97,8 @@ def divided(name: str) -> tuple[Graph, list[LinkSplit], LinkSplit]:
     graph = load_graph(name, os.environ["RECSYS_DATA"])
     if name == "nips":
         graph = graph._replace(A=sp.csr_matrix(normalize(graph.A)))
-    parts = [rated(s) if name == "movielens" else coauthors(graph, s) for s in range(SPLITS[name])]
+    parts = [rated(s) if name == "movielens" else coauthors(graph, s) for s in range(SPLITS)]
     return graph, [test for test, _ in parts], parts[0][1]
-
-
-def inner_objects(split: LinkSplit, seed: int) -> LinkSplit:
-    """Split the training pairs again, over objects."""
-    used = np.unique(split.train)
-    links = split.train[split.train_labels == 1]
-    local = split_objects(np.searchsorted(used, links), len(used), None, 0.3, seed=seed)
-    return LinkSplit(used[local.train], local.train_labels, used[local.test], local.test_labels)
-
-
-def cora() -> None:
-    plain = load_graph("cora", os.environ["RECSYS_DATA"])
-    tfidf = sp.csr_matrix(normalize(TfidfTransformer().fit_transform(plain.A)))
-    graphs = {"binary": plain, "tf-idf": plain._replace(A=tfidf)}
-    pairnet = partial(PairNet, similarity=True, max_iter=60)
-    families: dict[str, list[tuple[str, Any]]] = {
-        "Hadamard": [
-            (f, partial(Hadamard, C=C)) for f in graphs for C in (0.1, 1.0, 10.0, 100.0, 1000.0)
-        ],
-        "PairSVM": [("tf-idf", partial(PairSVM, C=C)) for C in (1.0, 10.0)],
-        "PairNet + similarity": [("tf-idf", partial(pairnet, beta=b)) for b in (1e-4, 2e-4, 4e-4, 8e-4)],
-    }
-    results = Results("links_cora", ("split", "model", "features", "parameters", "auc"))
-    for (seed,) in results.missing([(seed,) for seed in range(SPLITS["cora"])]):
-        split = split_objects(plain.links, plain.A.shape[0], None, 0.3, seed=100 * seed)
-        inner = inner_objects(split, seed)
-        rows = []
-        for name, options in families.items():
-            features, make = max(options, key=lambda o: tested(o[1](), graphs[o[0]], inner).auc)
-            auc = tested(make(), graphs[features], split).auc
-            rows.append((seed, name, features, str(make.keywords), auc))
-        results.add(*rows)
-    if results.missing([("mean",)]):
-        aucs = results.frame().pivot(index="split", columns="model", values="auc")
-        gaps = aucs.sub(aucs["Hadamard"], axis=0)
-        for name in families:
-            gap = f"{gaps[name].mean():+.4f} +- {gaps[name].sem():.4f}"
-            results.add(("mean", name, "", gap, float(aucs[name].mean())))
 
 
 def shallow(name: str) -> None:
@@ -214,7 +159,7 @@ def deep(only: str = "") -> None:
 
 
 if __name__ == "__main__":
-    parts = {"cora": cora, "nips": partial(shallow, "nips"), "movielens": partial(shallow, "movielens")}
-    for what in arguments(usual=("cora", "nips", "movielens", "deep")):
+    for what in arguments(usual=("nips", "movielens", "deep")):
         name, _, label = what.partition(":")
+        parts = {"nips": partial(shallow, "nips"), "movielens": partial(shallow, "movielens")}
         (parts | {"deep": partial(deep, label)})[name]()

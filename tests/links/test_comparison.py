@@ -361,7 +361,7 @@ def test_users_and_items_are_a_graph():
 
 @pytest.mark.thorough
 def test_real_graphs_have_names(data_dir):
-    for name, noun in (("nips", "author"), ("cora", "paper"), ("movielens", "user")):
+    for name, noun in (("nips", "author"), ("movielens", "user")):
         graph = load_graph(name, data_dir)
         assert graph.left.noun == noun and len(graph.left.ids) == graph.A.shape[0]
         assert len(graph.left.features) == graph.A.shape[1]
