@@ -42,7 +42,7 @@ when_compiling: list[Callable[[], None]] = []
 # The most threads of this thread's passes; None for all processors.
 max_threads: ContextVar[int | None] = ContextVar("max_threads", default=None)
 
-_AT_ONCE = {"on": False}
+AT_ONCE = {"on": False}  # whether to compile whatever is called
 _LOADING = threading.RLock()
 # What runs in parts takes turns: two at once would have more threads than were asked for.
 _PARALLEL_LOCK = threading.RLock()
@@ -85,19 +85,14 @@ def cache_dir() -> Path | None:
     return None
 
 
-def compile_at_once() -> None:
-    """Compile whatever is called from now on: for processes that live long and answer fast."""
-    _AT_ONCE["on"] = True
-
-
 @contextmanager
 def compiled_at_once() -> Iterator[None]:
-    """Compile whatever is called inside the block."""
-    before, _AT_ONCE["on"] = _AT_ONCE["on"], True
+    """Compile whatever is called inside the block, as processes do that live long and answer fast."""
+    before, AT_ONCE["on"] = AT_ONCE["on"], True
     try:
         yield
     finally:
-        _AT_ONCE["on"] = before
+        AT_ONCE["on"] = before
 
 
 class Compiled:
@@ -134,7 +129,7 @@ class Compiled:
         It is until so much was computed in this process that compiling, or importing numba and reading
         compiled code from disk, pays for itself. A service, which cares for each call, compiles at once.
         """
-        if self._dispatcher is not None or _AT_ONCE["on"]:
+        if self._dispatcher is not None or AT_ONCE["on"]:
             return False
         self._operations += operations
         return self._operations < PAYS_FROM

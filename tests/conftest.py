@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import Phase, settings
 
-from recsys._jit import compile_at_once
+from recsys._jit import AT_ONCE
 from recsys.datasets import load_dataset
 from tests.synthetic import planted_catalogue
 
@@ -21,7 +21,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     if config.getoption("--compiled"):
-        compile_at_once()
+        AT_ONCE["on"] = True
 
 
 def pytest_collection_modifyitems(items):

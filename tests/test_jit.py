@@ -14,8 +14,8 @@ from recsys._jit import code_digest, compiling, in_parts, jit
 
 PROGRAM = """
 import numpy as np, scipy.sparse as sp
-from recsys._jit import cache_dir, compile_at_once
-compile_at_once()
+from recsys._jit import AT_ONCE, cache_dir
+AT_ONCE["on"] = True
 from recsys.kernels import item_gram, make_kernel
 from recsys.kernels.item_gram import _count
 R = sp.csr_matrix(np.random.default_rng(0).random((30, 20)) < 0.3, dtype=np.float32)
@@ -100,8 +100,8 @@ FORKED = """
 import os, sys, warnings, numpy as np, scipy.sparse as sp
 warnings.simplefilter("ignore")
 from recsys import make_ranker
-from recsys._jit import compile_at_once
-compile_at_once()  # small inputs are computed without threads
+from recsys._jit import AT_ONCE
+AT_ONCE["on"] = True  # small inputs are computed without threads
 X = sp.csr_matrix((np.random.default_rng(0).random((300, 200)) < 0.1) * 1.0)
 ranker = make_ranker("cf-komd").fit(X)
 expected = ranker.scores(np.arange(50), X[:50])

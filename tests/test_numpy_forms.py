@@ -64,7 +64,7 @@ def test_counts_and_linear_gram(both, seed):
 
 
 def test_compiled_code_is_taken_once_it_pays(monkeypatch):
-    monkeypatch.setitem(_jit._AT_ONCE, "on", False)
+    monkeypatch.setitem(_jit.AT_ONCE, "on", False)
     function = _jit.jit(lambda x: x)
     assert function.small(_jit.PAYS_FROM // 2)
     assert not function.small(_jit.PAYS_FROM // 2)
@@ -73,8 +73,8 @@ def test_compiled_code_is_taken_once_it_pays(monkeypatch):
     assert not other.small(1)
     third = _jit.jit(lambda x: x)
     assert third.small(1)
-    _jit.compile_at_once()
-    assert not third.small(1)
+    with _jit.compiled_at_once():
+        assert not third.small(1)
 
 
 LIST = """

@@ -106,7 +106,7 @@ class EASE(ItemWeights):
         items, counts = counts.shape[1], counts.astype(np.float64)
         top_k = self.top_k or items
         if top_k >= items - 1:
-            check_memory(24 * items * items, f"EASE on {items:,} items", None, "pass top_k=200")
+            check_memory(24 * items * items, f"EASE on {items:,} items", "pass top_k=200")
             self.weights_ = self._inverse_weights(counts.toarray(order="F"))
         else:
             self.weights_ = kept_form(self._regressions(counts, top_k))

@@ -1,10 +1,10 @@
-"""Memory: what is free, budgets written as text, and refusing before allocating what does not fit."""
+"""Memory: what is free, and refusing before allocating what does not fit."""
 
 from __future__ import annotations
 
 from recsys.errors import InputError
 
-UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
+UNITS = {"GB": 10**9, "MB": 10**6, "KB": 10**3}
 WITHOUT_PAIRS = "use a ranker without it (popularity, als, bpr, lmf) or keep fewer items"
 
 
@@ -30,24 +30,19 @@ def size_text(size: float) -> str:
     >>> size_text(36_000_000), size_text(4 * 20_000**2), size_text(999)
     ('36.0 MB', '1.6 GB', '999 bytes')
     """
-    for unit in ("GB", "MB", "KB"):
-        if size >= UNITS[unit.lower()]:
-            return f"{size / UNITS[unit.lower()]:.1f} {unit}"
+    for unit, least in UNITS.items():
+        if size >= least:
+            return f"{size / least:.1f} {unit}"
     return f"{max(size, 0):.0f} bytes"
 
 
-def check_memory(need: int, what: str, budget: int | None = None, remedy: str = WITHOUT_PAIRS) -> None:
-    """Refuse before allocating what does not fit in a budget, or in what is free."""
-    if budget is None:
-        free = free_memory()
-        if need > free:
-            raise InputError(f"{what} needs {size_text(need)} and {size_text(free)} are free: {remedy}")
-    elif need > budget:
-        raise InputError(f"{what} needs {size_text(need)}, the budget is {size_text(budget)}: {remedy}")
+def check_memory(need: float, what: str, remedy: str = WITHOUT_PAIRS) -> None:
+    """Refuse before allocating bytes that are not free."""
+    free = free_memory()
+    if need > free:
+        raise InputError(f"{what}: needs {size_text(need)} and {size_text(free)} are free: {remedy}")
 
 
 def check_fits(entries: float, what: str, remedy: str) -> None:
     """Refuse a float64 array for which memory is not free."""
-    need, free = 8.0 * entries, free_memory()
-    if need > free:
-        raise InputError(f"{what} need {size_text(need)} and {size_text(free)} are free: {remedy}")
+    check_memory(8.0 * entries, what, remedy)

@@ -156,7 +156,6 @@ def test_explain_answers_for_models_without_shares_by_the_nearest_liked_items(re
         ("bpr:learning_rate=1e30", "bpr diverged"),
         ("ease:name=x", "has no parameter 'name'"),
         ("als:factors=1000000000", "GB are free: lower factors"),
-        ("random-features:n_components=1000000000000", "GB are free: lower n_components"),
     ],
 )
 def test_models_that_cannot_be_are_refused_not_reported(recsys, ratings, model, told):  # noqa: F811
