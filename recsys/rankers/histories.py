@@ -120,12 +120,11 @@ class HistoryRanker(Ranker):
         return sp.csr_matrix(sp.hstack([known, history], format="csr"))
 
     def _width(self, items: int) -> int:
-        """Return the number of features of a row."""
         known = 0 if self.user_features_ is None else self.user_features_.shape[1]
         return int(known + self._items(items).shape[1])
 
     def falls_back(self, users: NDArray[np.int64] | None, rows: sp.csr_matrix) -> NDArray[np.bool_]:
-        """Return for which rows nothing is known, of the user's features either."""
+        """Return a mask of the rows without information, also of the user's features."""
         empty = super().falls_back(users, rows)
         if self.user_features_ is None or users is None:
             return empty
@@ -239,13 +238,11 @@ class PairTermRanker(HistoryRanker):
     link: ClassVar[str]  # the link predictor of `recsys.links` that learns the terms
 
     def _model(self, **params: Any) -> Any:
-        """Return the unfitted link predictor."""
         import recsys.links  # late: it imports scikit-learn
 
         return getattr(recsys.links, self.link)(**params)
 
     def _terms(self, found: Pairs) -> list[PairTerm]:
-        """Return the fitted terms."""
         raise NotImplementedError
 
     def _learn(self, liked: sp.csr_matrix) -> None:
@@ -261,7 +258,6 @@ class PairTermRanker(HistoryRanker):
             self.item_vectors_ = self._item_vectors(terms, found.B)
 
     def _item_vectors(self, terms: list[PairTerm], B: sp.csr_matrix) -> NDArray[np.float32]:
-        """Return the item side, (items, factors)."""
         vectors = []
         for term in terms:
             m = term.degree
