@@ -48,7 +48,7 @@ def item_gram(user_items: sp.csr_matrix, kernel: Kernel) -> NDArray[np.float32]:
     gram = DenseGram.of_counts(kernel, dense_counts(liked), n)
     if gram.offsets is None:
         return gram.K.astype(np.float32)
-    return (gram.K + gram.offsets[:, None] + gram.offsets).astype(np.float32)
+    return (gram.K + np.add.outer(gram.offsets, gram.offsets)).astype(np.float32)
 
 
 def dense_counts(user_items: sp.csr_matrix) -> NDArray[np.int32]:

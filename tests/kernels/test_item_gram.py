@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recsys import make_ranker
-from recsys.kernels import list_kernels, make_kernel
+from recsys.kernels import item_gram, list_kernels, make_kernel
 from recsys.kernels.item_gram import CountedGram, DenseGram, SparseGram, dense_counts, sparse_counts
 from recsys.rankers import margin
 from tests.strategies import SMALL_KERNELS, liked_matrices
@@ -40,14 +40,20 @@ def test_counts_are_the_product(R):
     np.testing.assert_allclose(sparse_counts(R, votes).toarray(), X.T @ (votes[:, None] * X), atol=1e-12)
 
 
-@pytest.mark.parametrize("name", list_kernels())
+KERNELS = {name: make_kernel(name, **SMALL_KERNELS.get(name, {})) for name in list_kernels()}
+KERNELS["centered"] = make_kernel("md", degree=9)
+
+
+@pytest.mark.parametrize("name", KERNELS)
 @given(seed=st.integers(0, 10_000))
 @settings(max_examples=10, deadline=None)
 def test_all_forms_hold_the_kernel(name, seed):
-    R = data(seed)
-    kernel = make_kernel(name, **SMALL_KERNELS.get(name, {}))
+    R, kernel = data(seed), KERNELS[name]
     n, m = R.shape
     K = direct(kernel, R)
+    whole = item_gram(R, kernel)
+    np.testing.assert_allclose(whole, K, atol=1e-6)
+    np.testing.assert_array_equal(whole, whole.T)
     forms = [
         DenseGram.of_counts(kernel, dense_counts(R), n),
         SparseGram.of_counts(kernel, sparse_counts(R), n),

@@ -49,7 +49,6 @@ class ListContext:
     users: NDArray[np.int64] | Sequence[int] | None = None
 
     def __post_init__(self) -> None:
-        """Check the matrices."""
         object.__setattr__(self, "train", clean_matrix(self.train, name="train"))
         if self.test is not None:
             users, items = self.train.shape
