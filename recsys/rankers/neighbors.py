@@ -242,15 +242,14 @@ class UserKNN(Ranker):
     def _explain(
         self, rows: Rows, items: Sequence[NDArray[np.int64]], users: NDArray[np.int64] | None = None
     ) -> list[Shares]:
-        vectors = _vectors(rows.matrix)
-        spans, near = rows.spans, self._neighbors(vectors).indices.reshape(len(items), -1)
-        liked = [vectors.indices[span] for span in spans]
-        shared = entries_between(self.item_users_, liked, near)
+        vectors, out = _vectors(rows.matrix), []
+        near = self._neighbors(vectors).indices.reshape(len(items), -1)
         values = entries_between(self.user_items_, near, items)
-        shares = [
-            vectors.data[span] * (of @ own) for span, of, own in zip(spans, values, shared, strict=True)
-        ]
-        return [(one.sum(axis=1), one) for one in shares]
+        for span, users_near, value in zip(rows.spans, near, values, strict=True):
+            own = self.item_users_[vectors.indices[span]][:, users_near].toarray()
+            shares = vectors.data[span] * (value @ own.T)
+            out.append((shares.sum(axis=1), shares))
+        return out
 
     def _user_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         vectors = _vectors(self.user_items_[ids])

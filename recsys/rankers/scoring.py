@@ -97,12 +97,14 @@ def entries_between(
     columns: Sequence[NDArray[Any]],
 ) -> list[NDArray[np.float64]]:
     """Return the entries of a matrix between some rows and some columns, transposed, for each pair."""
-
-    def block(some: NDArray[Any], of: NDArray[Any]) -> NDArray[np.float64]:
-        part = matrix[some][:, of].toarray() if sp.issparse(matrix) else matrix[np.ix_(some, of)]
-        return part.T.astype(np.float64)
-
-    return list(map(block, rows, columns))
+    pairs = list(zip(rows, columns, strict=True))
+    if not sp.issparse(matrix) or not pairs:
+        return [matrix[np.ix_(some, of)].T.astype(np.float64) for some, of in pairs]
+    of_rows = np.concatenate([np.tile(some, len(of)) for some, of in pairs])
+    of_columns = np.concatenate([np.repeat(of, len(some)) for some, of in pairs])
+    flat = np.asarray(matrix[of_rows, of_columns], dtype=np.float64).ravel()
+    blocks = np.split(flat, np.cumsum([len(some) * len(of) for some, of in pairs])[:-1])
+    return [block.reshape(len(of), len(some)) for block, (some, of) in zip(blocks, pairs, strict=True)]
 
 
 # ---- kernels
