@@ -118,8 +118,9 @@ def read_rows(
         elif role != "weight":
             shown.append(f"{role}: none")
     own = "" if source.named else "; the first row is read as cells, columns are called 1, 2, …"
+    rows += sum(source.left_out.values())
     lines = [
-        f"{', '.join(shown)}; rows: {rows + source.ragged:,}, pairs: {len(data.users):,}{own}",
+        f"{', '.join(shown)}; rows: {rows:,}, pairs: {len(data.users):,}{own}",
         *lines,
         *notes,
         *u.notes,
@@ -241,7 +242,7 @@ def _good(
     if "weight" in cells:
         bad["weight"] = ~(cells["weight"].values > 0)
     good = np.ones(len(u.codes), dtype=bool)
-    left_out = {"fields": source.ragged} if source.ragged else {}
+    left_out = {why: count for why, count in source.left_out.items() if count}
     for why, mask in bad.items():
         count = int((good & mask).sum())
         if count:

@@ -54,7 +54,7 @@ class Table:
     kind: str = "pandas"
     # Reads columns of text at once; True for those of which few cells differ.
     load: Callable[[Mapping[str, bool]], None] = lambda chosen: None
-    ragged: int = 0  # rows of more fields than the header
+    left_out: dict[str, int] = field(default_factory=dict)  # rows that no column has, by reason
     notes: list[str] = field(default_factory=list)
     first: list[str] = field(default_factory=list)  # cells of the first row of delimited text
 
@@ -360,7 +360,9 @@ def _of_text(
     own = is_header(cells) if header is None and names is None else bool(header)
     found = _names(where, cells, names, own)
     several = _holds_line_ends(text, where, delimiter, len(found))
+    # Not the table itself: a cycle would keep the columns until they are collected.
     columns: dict[str, Any] = {}
+    left_out: dict[str, int] = {}
 
     def load(chosen: Mapping[str, bool]) -> None:
         import pyarrow as pa
@@ -371,8 +373,8 @@ def _of_text(
         except pa.ArrowException as error:
             if "UTF8" in str(error) and encoded:
                 raise InputError(f"{where}: the text is not UTF-8: set its encoding") from None
-            data = _cp1252(text, table.notes) if "UTF8" in str(error) else text
-            irregular, table.ragged = _read_irregular(data, *form)
+            data = _cp1252(text, notes) if "UTF8" in str(error) else text
+            irregular, left_out["fields"] = _read_irregular(data, *form)
             columns.update(irregular)
 
     def get(name: str) -> Any:
@@ -381,8 +383,7 @@ def _of_text(
         return columns[name]
 
     named = own or names is not None
-    table = Table(where, found, get, named, load=load, notes=notes, first=cells)
-    return table
+    return Table(where, found, get, named, load=load, left_out=left_out, notes=notes, first=cells)
 
 
 def _fields(lines: list[str], where: str, delimiter: str) -> list[list[str]]:
