@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator
 from sklearn.metrics import accuracy_score
+from sklearn.utils.validation import check_is_fitted
 
-from recsys.errors import InputError, ModelFileError, NotFittedError
+from recsys.errors import InputError, ModelFileError
 from recsys.registry import Registry, check_parameters
 from recsys.utils import model_file
 from recsys.utils.features import as_array, as_labels, real_array
@@ -102,7 +103,7 @@ class LinkPredictor(BaseEstimator):
 
     def decision_function(self, A: Any, B: Any, pairs: ArrayLike) -> Array:
         """Return scores, (pairs,): above 0 for a link. The objects may differ from those of the fit."""
-        self._check_fitted()
+        check_is_fitted(self, "n_features_")
         A, B, left, right = _checked(A, B, pairs)
         if (A.shape[1], B.shape[1]) != self.n_features_:
             raise InputError(
@@ -131,13 +132,14 @@ class LinkPredictor(BaseEstimator):
 
     def save(self, path: str | Path) -> None:
         """Write the fitted predictor, without `history_`, to a file."""
-        self._check_fitted()
+        check_is_fitted(self, "n_features_")
         name = next(name for name in LINKS if LINKS.get(name) is type(self))
         params = {key: np.asarray(value).tolist() for key, value in self.get_params().items()}
-        params.pop("device", None)
         if not isinstance(params.get("random_state", 0), int):
             params["random_state"] = None  # a generator's state is of use to fit only
-        state = self._state()
+        state = {
+            key: value for key, value in vars(self).items() if key.endswith("_") and key != "history_"
+        }
         state["classes_"] = [self.classes_.tolist(), self.classes_.dtype.str]
         scalars, arrays = model_file.packed(state)
         manifest = {"link_predictor": name, "params": params, "state": scalars}
@@ -152,19 +154,6 @@ class LinkPredictor(BaseEstimator):
 
     def _score(self, A: sp.csr_matrix, B: sp.csr_matrix, left: Index, right: Index) -> Array:
         raise NotImplementedError
-
-    def _state(self) -> dict[str, Any]:
-        """Return the fitted attributes for a file: numbers, arrays, lists of arrays, CSR matrices."""
-        return {
-            key: value for key, value in vars(self).items() if key.endswith("_") and key != "history_"
-        }
-
-    def _set_state(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "n_features_"):
-            raise NotFittedError(f"{type(self).__name__} is not fitted yet: call fit first")
 
 
 LINKS: Registry[type[LinkPredictor]] = Registry("link predictor", "recsys.links")
@@ -217,7 +206,8 @@ def load_link_predictor(path: str | Path) -> LinkPredictor:
     model.classes_ = np.array(values, dtype=dtype)
     left, right = state.pop("n_features_")
     model.n_features_ = (int(left), int(right))
-    model._set_state(state)
+    for key, value in state.items():
+        setattr(model, key, value)
     return model
 
 

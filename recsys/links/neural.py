@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -15,13 +14,11 @@ from recsys.errors import FitError, InputError
 from recsys.links.base import LINKS, Array, Index, LinkPredictor, Task
 from recsys.multilinear import newton_identities
 from recsys.utils.extras import install_hint
-from recsys.utils.memory import check_fits
 from recsys.utils.progress import report
 from recsys.utils.validation import check_integer, check_real
 
 __all__ = ["HONFM", "ConcatDNN", "PairDNN"]
 
-MOST_LAYERS = 100  # whose arrays fit one file
 BATCH = 2**14  # pairs that are scored at once
 
 
@@ -32,17 +29,6 @@ def import_torch() -> Any:
     except ImportError as error:
         raise InputError(f"the neural link predictors need PyTorch: {install_hint('deep')}") from error
     return torch
-
-
-def _usable(torch: Any, device: str | None) -> str:
-    """Return the device to compute on, once it holds a number."""
-    place = ("cuda" if torch.cuda.is_available() else "cpu") if device is None else device
-    try:
-        torch.zeros(1, device=place).item()
-    except (AssertionError, NotImplementedError, RuntimeError, TypeError) as error:
-        why = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-        raise InputError(f"device {place!r} cannot be used: {why}") from error
-    return place
 
 
 @dataclass(eq=False, repr=False)
@@ -61,8 +47,6 @@ class _Network(LinkPredictor):
     learning_rate : float > 0
         Of the interaction layer; the others have 0.001.
     epochs, batch_size : int ≥ 1
-    device : str, optional
-        PyTorch device; by default a GPU if available. Files do not store it.
     random_state : int
 
     Attributes
@@ -74,7 +58,7 @@ class _Network(LinkPredictor):
     weights_, biases_ : list of (outputs, inputs) and (outputs,) float32
         Of each layer of the network.
     history_ : list of dict
-        "loss" (mean, of the epoch) and "seconds".
+        The mean "loss" of each epoch.
     """
 
     n_components: int = 30
@@ -84,7 +68,6 @@ class _Network(LinkPredictor):
     learning_rate: float = 0.003
     epochs: int = 30
     batch_size: int = 128
-    device: str | None = None
     random_state: int = 0
 
     symmetrizes: ClassVar[bool] = False
@@ -93,7 +76,7 @@ class _Network(LinkPredictor):
         """Refuse parameters that are out of range."""
         for name in ("n_components", "hidden", "epochs", "batch_size"):
             check_integer(name, getattr(self, name), 1)
-        check_integer("layers", self.layers, 0, MOST_LAYERS)
+        check_integer("layers", self.layers, 0, 100)
         check_integer("random_state", self.random_state, 0)
         check_real("dropout", self.dropout, 0.0, 0.99)
         check_real("learning_rate", self.learning_rate, 0.0, open_low=True)
@@ -106,38 +89,32 @@ class _Network(LinkPredictor):
         """Return the inputs and outputs of each layer of the network."""
         return list(pairwise([self.n_components, *[self.hidden] * self.layers, 1]))
 
-    def _end(self, X: sp.csr_matrix, tables: list[Any]) -> list[Any]:
-        """Return all that the layer takes from objects, (objects, k) each, by one end's tables."""
+    def _factors(self, X: sp.csr_matrix, table: Any, order: int) -> list[Any]:
+        """Return what the layer takes from the objects of an end, (objects, k) each, by its table."""
         raise NotImplementedError
 
     def _layer(self, left: list[Any], right: list[Any]) -> Any:
-        """Return the network's input, (pairs, k), from what `_end` gives for each pair's ends."""
+        """Return an order's part of the network's input, (pairs, k), from the factors of both ends."""
         raise NotImplementedError
 
     def _fit(self, task: Task) -> None:
         torch = import_torch()
         self.symmetric_ = self.symmetrizes and task.A is task.B
-        shapes = [(X.shape[1], self.n_components) for X in (task.A, task.B)] * self._orders()
-        weights = sum(rows * columns for rows, columns in [*shapes, *self._sizes()])
-        # float32 each, with its gradient and Adam's two moments
-        check_fits(
-            2.0 * weights,
-            f"the {weights:,} weights of this network",
-            "lower n_components, hidden or layers",
-        )
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.random_state)
-            options = {"dtype": torch.float32, "device": _usable(torch, self.device)}
-            tables = [(0.1 * torch.randn(shape, **options)).requires_grad_() for shape in shapes]
+            shapes = [(X.shape[1], self.n_components) for X in (task.A, task.B)] * self._orders()
+            tables = [
+                (0.1 * torch.randn(shape, dtype=torch.float32)).requires_grad_() for shape in shapes
+            ]
             parts: list[Any] = []
             for inputs, outputs in self._sizes():
                 parts += [torch.nn.Linear(inputs, outputs, dtype=torch.float32), torch.nn.ReLU()]
                 parts.append(torch.nn.Dropout(self.dropout))
-            network = torch.nn.Sequential(*parts[:-2]).to(options["device"])  # none after the last
+            network = torch.nn.Sequential(*parts[:-2])  # none after the last
             self._train(torch, task, tables, network)
 
         def arrays(tensors: list[Any]) -> list[NDArray[np.float32]]:
-            return [tensor.detach().cpu().numpy() for tensor in tensors]
+            return [tensor.detach().numpy() for tensor in tensors]
 
         dense = list(network)[::3]
         self.tables_ = arrays(tables)
@@ -151,11 +128,9 @@ class _Network(LinkPredictor):
                 {"params": tables, "lr": self.learning_rate},
             ]
         )
-        labels = torch.as_tensor((task.y > 0).astype(np.float32), device=tables[0].device)
+        labels = torch.as_tensor((task.y > 0).astype(np.float32))
         rng = np.random.default_rng(self.random_state)
         self.history_: list[dict[str, float]] = []
-        started = time.perf_counter()
-        network.train()
         for epoch in range(self.epochs):
             total, order = 0.0, rng.permutation(len(task.y))
             for start in range(0, len(order), self.batch_size):
@@ -163,7 +138,7 @@ class _Network(LinkPredictor):
                 rows = order[start : start + self.batch_size]
                 inputs = self._inputs(task.A, task.B, task.left[rows], task.right[rows], tables)
                 loss = torch.nn.functional.binary_cross_entropy_with_logits(
-                    network(inputs).squeeze(1), labels[torch.as_tensor(rows, device=labels.device)]
+                    network(inputs).squeeze(1), labels[rows]
                 )
                 optimizer.zero_grad()
                 loss.backward()
@@ -174,24 +149,27 @@ class _Network(LinkPredictor):
                     f"the loss is {total / len(order)} in epoch {epoch + 1}: scale the features, or "
                     f"lower learning_rate (now {self.learning_rate:g})"
                 )
-            self.history_.append({"loss": total / len(order), "seconds": time.perf_counter() - started})
+            self.history_.append({"loss": total / len(order)})
 
     def _inputs(
         self, A: sp.csr_matrix, B: sp.csr_matrix, left: Index, right: Index, tables: list[Any]
     ) -> Any:
         """Return the network's input for pairs; each object is computed once."""
         (a, left), (b, right) = (np.unique(ends, return_inverse=True) for ends in (left, right))
-        one = self._layer(
-            _rows(self._end(A[a], tables[::2]), left), _rows(self._end(B[b], tables[1::2]), right)
-        )
+        one = self._one_way(A[a], left, B[b], right, tables)
         if not self.symmetric_:
             return one
-        return 0.5 * (
-            one
-            + self._layer(
-                _rows(self._end(B[b], tables[::2]), right), _rows(self._end(A[a], tables[1::2]), left)
-            )
-        )
+        return 0.5 * (one + self._one_way(B[b], right, A[a], left, tables))
+
+    def _one_way(
+        self, X: sp.csr_matrix, left: Index, Y: sp.csr_matrix, right: Index, tables: list[Any]
+    ) -> Any:
+        total: Any = 0.0
+        for order, (p, q) in enumerate(zip(tables[::2], tables[1::2], strict=True), 2):
+            one = [_rows(factor, left) for factor in self._factors(X, p, order)]
+            other = [_rows(factor, right) for factor in self._factors(Y, q, order)]
+            total = total + self._layer(one, other)
+        return total
 
     def _score(self, A: sp.csr_matrix, B: sp.csr_matrix, left: Index, right: Index) -> Array:
         tables = [table.astype(np.float64) for table in self.tables_]
@@ -202,17 +180,15 @@ class _Network(LinkPredictor):
             for k, (weights, biases) in enumerate(zip(self.weights_, self.biases_, strict=True)):
                 units = (np.maximum(units, 0.0) if k else units) @ weights.T + biases
             out[part] = units[:, 0]
-        if not np.isfinite(out).all():
-            raise InputError("a score is not finite: scale the features")
         return out
 
 
-def _rows(end: list[Any], places: Index) -> list[Any]:
-    """Return the rows at `places` of each array of NumPy or PyTorch."""
-    if isinstance(end[0], np.ndarray):
-        return [array[places] for array in end]
-    at = import_torch().as_tensor(places, device=end[0].device)
-    return [tensor.index_select(0, at) for tensor in end]
+def _rows(factor: Any, places: Index) -> Any:
+    """Return rows of an array of NumPy or PyTorch."""
+    if isinstance(factor, np.ndarray):
+        return factor[places]
+    # its gradient, unlike that of [], is a sum in one order
+    return factor.index_select(0, import_torch().as_tensor(places))
 
 
 def _power_sums(X: sp.csr_matrix, table: Any, count: int) -> list[Any]:
@@ -229,12 +205,9 @@ def _product(X: sp.csr_matrix, values: Array, table: Any) -> Any:
     if isinstance(table, np.ndarray):
         return sp.csr_matrix((values, X.indices, X.indptr), shape=X.shape) @ table
     torch = import_torch()
-    indices, starts = (
-        torch.as_tensor(part.astype(np.int64), device=table.device)
-        for part in (X.indices, X.indptr[:-1])
-    )
     with np.errstate(over="ignore"):  # the loss is then not finite
-        weights = torch.as_tensor(values.astype(np.float32), device=table.device)
+        weights = torch.as_tensor(values.astype(np.float32))
+    indices, starts = (torch.as_tensor(part.astype(np.int64)) for part in (X.indices, X.indptr[:-1]))
     return torch.nn.functional.embedding_bag(
         indices, table, starts, mode="sum", per_sample_weights=weights
     )
@@ -287,21 +260,11 @@ class PairDNN(_Interactions):
 
     symmetrizes: ClassVar[bool] = True
 
-    def _end(self, X: sp.csr_matrix, tables: list[Any]) -> list[Any]:
-        """Return A^1…A^(t − 1) for t = 2, for t = 3 and so on."""
-        return [
-            kernel
-            for t, table in enumerate(tables, 2)
-            for kernel in newton_identities(_power_sums(X, table, t - 1))
-        ]
+    def _factors(self, X: sp.csr_matrix, table: Any, order: int) -> list[Any]:
+        return newton_identities(_power_sums(X, table, order - 1))
 
     def _layer(self, left: list[Any], right: list[Any]) -> Any:
-        total: Any = 0.0
-        for t in range(2, self.degree + 1):
-            p, left = left[: t - 1], left[t - 1 :]
-            q, right = right[: t - 1], right[t - 1 :]
-            total = total + sum(one * other for one, other in zip(p, q[::-1], strict=True))
-        return total
+        return sum(p * q for p, q in zip(left, right[::-1], strict=True))
 
 
 @LINKS.add("honfm")
@@ -326,17 +289,11 @@ class HONFM(_Interactions):
     (6,)
     """
 
-    def _end(self, X: sp.csr_matrix, tables: list[Any]) -> list[Any]:
-        """Return the power sums 1…t for t = 2, for t = 3 and so on."""
-        return [power for t, table in enumerate(tables, 2) for power in _power_sums(X, table, t)]
+    def _factors(self, X: sp.csr_matrix, table: Any, order: int) -> list[Any]:
+        return _power_sums(X, table, order)
 
     def _layer(self, left: list[Any], right: list[Any]) -> Any:
-        both = [p + q for p, q in zip(left, right, strict=True)]
-        total: Any = 0.0
-        for t in range(2, self.degree + 1):
-            own, both = both[:t], both[t:]
-            total = total + newton_identities(own)[-1]
-        return total
+        return newton_identities([p + q for p, q in zip(left, right, strict=True)])[-1]
 
 
 @LINKS.add("concat-dnn")
@@ -365,8 +322,8 @@ class ConcatDNN(_Network):
     n_components: int = 256
     learning_rate: float = 0.001
 
-    def _end(self, X: sp.csr_matrix, tables: list[Any]) -> list[Any]:
-        return [_product(X, X.data, table) for table in tables]
+    def _factors(self, X: sp.csr_matrix, table: Any, order: int) -> list[Any]:
+        return [_product(X, X.data, table)]
 
     def _layer(self, left: list[Any], right: list[Any]) -> Any:
         total = left[0] + right[0]

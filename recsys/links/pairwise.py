@@ -56,6 +56,8 @@ class _Factorized(LinkPredictor):
     ----------
     terms_ : list of PairTerm
         `left` and `right` of shape (features, k), `weights` (λ) of shape (k,).
+    lefts_, rights_, weights_ : list of arrays
+        The arrays of the terms.
     theta_ : (degree,) float64 or None
         The weights of the orders that share a table.
     intercept_ : float
@@ -72,6 +74,7 @@ class _Factorized(LinkPredictor):
     init_scale: float = 0.1
     random_state: Any = 0
     symmetric: bool | None = None
+    theta_ = None
 
     def check_parameters(self) -> None:
         """Refuse parameters that are out of range."""
@@ -103,6 +106,14 @@ class _Factorized(LinkPredictor):
         """Return the products of the pairs' own features that are weighted, (pairs, products)."""
         return sp.csc_matrix((len(left), 0))
 
+    @property
+    def terms_(self) -> list[PairTerm]:
+        """The fitted terms, whose arrays are those of the model."""
+        arrays = zip(self._coefficients(), self.lefts_, self.rights_, self.weights_, strict=True)
+        terms = [PairTerm(np.array(c), *of_term) for c, *of_term in arrays]
+        terms[-1] = terms[-1]._replace(theta=self.theta_)
+        return terms
+
     def _fit(self, task: Task) -> None:
         rng = check_random_state(self.random_state)
         self.beta_ = 0.5 / len(task.y) if self.beta is None else float(self.beta)
@@ -113,18 +124,21 @@ class _Factorized(LinkPredictor):
         pairs = make_pairs(A, B, left, right, self.symmetric_)
         shared = self._shared(A, B, left, right)
         self.shared_ = np.zeros(shared.shape[1])
-        self.terms_ = []
+        self.lefts_: list[Array] = []
+        self.rights_: list[Array] = []
+        self.weights_: list[Array] = []
         for c in self._coefficients():
             k, scale = (self.n_components, self.init_scale) if len(c) > 2 else (1, 0.0)
-            U, V = (scale * rng.standard_normal((X.shape[1], k)) for X in (A, B))
-            self.terms_.append(PairTerm(np.array(c), U, V, np.ones(k)))
+            self.lefts_.append(scale * rng.standard_normal((A.shape[1], k)))
+            self.rights_.append(scale * rng.standard_normal((B.shape[1], k)))
+            self.weights_.append(np.ones(k))
         self.theta_, learns_theta = self._theta()
-        self.terms_[-1] = self.terms_[-1]._replace(theta=self.theta_)
+        terms = self.terms_
         loss = LOSSES.get(self.loss)
-        penalties = [self._penalty(term) for term in self.terms_]
+        penalties = [self._penalty(term) for term in terms]
         shrinkages = [Shrinkage(self.beta_, penalty.code, gamma) for penalty, gamma in penalties]
         # λ is learned for even orders above 2 of products across the ends
-        weighted = [t.degree > 2 and t.degree % 2 == 0 and t.coefficients[0] == 0 for t in self.terms_]
+        weighted = [t.degree > 2 and t.degree % 2 == 0 and t.coefficients[0] == 0 for t in terms]
         self.intercept_ = 0.0
         self.history_: list[dict[str, float]] = []
         pred = self._predict(A, B, left, right)
@@ -138,9 +152,9 @@ class _Factorized(LinkPredictor):
             if len(self.shared_):
                 every = np.arange(len(self.shared_))
                 linear_epoch(every, Compressed.of(shared), target, self.shared_, self.beta_)
-            pair_epoch(pairs, self.terms_, target, shrinkages, weighted, None, block=block_of(step))
+            pair_epoch(pairs, terms, target, shrinkages, weighted, None, block=block_of(step))
             if learns_theta:
-                orders = order_products(self.terms_[-1], pairs, None)
+                orders = order_products(terms[-1], pairs, None)
                 descend_on_simplex(orders, self.theta_, target)
             if step % REFRESH == 0:
                 pred = self._predict(A, B, left, right)
@@ -191,21 +205,6 @@ class _Factorized(LinkPredictor):
             float(alone[1] + pairs[n:, :m].sum()),
             pairs[:n, :m],
         )
-
-    def _state(self) -> dict[str, Any]:
-        state = super()._state()
-        terms = state.pop("terms_")
-        for key, name in (("lefts_", "left"), ("rights_", "right"), ("weights_", "weights")):
-            state[key] = [getattr(term, name) for term in terms]
-        return state
-
-    def _set_state(self, state: dict[str, Any]) -> None:
-        tables = (state.pop(key) for key in ("lefts_", "rights_", "weights_"))
-        terms = zip(self._coefficients(), *tables, strict=True)
-        self.terms_ = [PairTerm(np.array(c), *arrays) for c, *arrays in terms]
-        self.theta_ = state.pop("theta_", None)
-        self.terms_[-1] = self.terms_[-1]._replace(theta=self.theta_)
-        super()._set_state(state)
 
 
 def add_shares(c: Array, weights: Array, z: Array, w: Array, pairs: Array, alone: Array) -> None:

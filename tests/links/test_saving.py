@@ -9,8 +9,9 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.exceptions import NotFittedError
 
-from recsys import InputError, ModelFileError, NotFittedError, load_ranker, make_ranker
+from recsys import InputError, ModelFileError, load_ranker, make_ranker
 from recsys.links import (
     LINKS,
     FactorizedBilinear,
@@ -96,7 +97,7 @@ def fitted(name="pairnet", **params):
 
 
 def test_what_is_not_fitted_is_not_saved(tmp_path):
-    with pytest.raises(NotFittedError, match="PairNet is not fitted yet"):
+    with pytest.raises(NotFittedError, match="PairNet instance is not fitted yet"):
         PairNet().save(tmp_path / "m")
 
 
