@@ -36,8 +36,8 @@ class Katyusha(Proximal):
         p, by, n = self.objective, self.objective.regularization, self.objective.X.shape[0]
         size = max(self.options.batch_size, 1)
         inner = max(n // size, 1)
-        smooth, mean = p.smooth(self.now)
-        self._searched(self.now, smooth, mean)  # finds 1/L
+        self._forward_backward(self.now)  # finds 1/L
+        _, mean = p.smooth(self.now)
         y, total = self.now.copy(), np.zeros_like(self.now)
         drawn = p.rng.randint(n, size=inner * size).astype(np.int64)
         rest = by.beta - p.half_squares

@@ -31,7 +31,7 @@ from recsys.utils.two_classes import TwoClassMixin, two_classes
 from recsys.utils.validation import check_choice, check_integer, check_real
 
 LARGEST = float(np.finfo(np.float32).max)
-FAR = 10.0  # times the objective of the start and of a model of zeros: the fit has diverged
+FAR = 10.0  # times the objective of the start and of predictions of 0: the fit has diverged
 PATIENCE = 5  # epochs without progress after which a solver that may rise has converged
 
 
@@ -215,32 +215,6 @@ class FactorMachine(BaseEstimator):
 
     # ---- fitting
 
-    def _objective(
-        self,
-        model: Model,
-        X: sp.csr_matrix,
-        y: NDArray[np.float64],
-        rng: np.random.RandomState,
-        weights: NDArray[np.float64] | None = None,
-    ) -> Objective:
-        loss = self._loss()
-        by = Regularization(
-            PENALTIES[self.penalty], float(self.alpha), float(self.beta), float(self.gamma)
-        )
-        return Objective(
-            model,
-            X,
-            y,
-            loss,
-            by,
-            self.fit_intercept and not loss.pairwise,
-            rng,
-            self.num_threads or None,
-            self._learns_theta(),
-            bool(self.fit_lambda),
-            relative_weights(weights),
-        )
-
     def _fit(
         self, X: sp.csr_matrix, y: NDArray[np.float64], weights: NDArray[np.float64] | None = None
     ) -> None:
@@ -258,8 +232,22 @@ class FactorMachine(BaseEstimator):
         absent = np.bincount(X.indices, minlength=features) == 0
         for P in model.tables():
             P[:, absent] = 0.0
-        objective = self._objective(model, X, y, rng, weights)
         threads = self.num_threads or None
+        objective = Objective(
+            model,
+            X,
+            y,
+            self._loss(),
+            Regularization(
+                PENALTIES[self.penalty], float(self.alpha), float(self.beta), float(self.gamma)
+            ),
+            self.fit_intercept and not self._loss().pairwise,
+            rng,
+            threads,
+            self._learns_theta(),
+            bool(self.fit_lambda),
+            relative_weights(weights),
+        )
         options = Options(float(self.learning_rate), self.batch_size, threads, self.split)
         self._run(SOLVERS.get(self.solver)(objective, options))
         self._keep(model)
@@ -301,7 +289,7 @@ class FactorMachine(BaseEstimator):
         solver.run(ended, self.max_iter)
         self.n_iter_ = epoch
         last = self.history_[-1]["objective"]
-        if last > FAR * max(first, objective.trivial()):
+        if last > FAR * max(first, objective.zero_loss()):
             raise self._diverged(last, epoch)
         if not converged and epoch == self.max_iter and self.tol > 0.0:
             message = (

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from recsys._jit import in_threads
 from recsys.fm.penalties import Penalty
 from recsys.multilinear.arrays import Compressed, Layout, Target
-from recsys.multilinear.forms import ALL_SUBSETS, Form
+from recsys.multilinear.forms import Form
 from recsys.multilinear.losses import Loss, mean_loss
 from recsys.multilinear.rows import ROW_CHUNKS, full_gradient, predict_rows
 from recsys.utils.threads import threads_for
@@ -126,31 +126,17 @@ class Objective:
     learns_theta: bool = False
     learns_weights: bool = False
     row_weights: Any = None
-    _pred: Vector | None = field(init=False, default=None, repr=False)
+    pred: Vector = field(init=False, repr=False)
     pairs: tuple[NDArray[np.int64], NDArray[np.int64]] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        """Draw the pairs by which a pairwise objective is measured."""
+        """Predict, and draw the pairs by which a pairwise objective is measured."""
         self.alike = self.row_weights is None
-        if self.row_weights is None:
+        if self.alike:
             self.row_weights = np.ones(len(self.y))
         if self.loss.pairwise:
             self.pairs = self.draw(self.X.shape[0])
-
-    @property
-    def pred(self) -> Vector:
-        """The predictions at the model's vector, computed when they are first asked for.
-
-        A solver that has a quicker way to them sets them before.
-        """
-        if self._pred is None:
-            self.refresh()
-        assert self._pred is not None
-        return self._pred
-
-    @pred.setter
-    def pred(self, values: Vector) -> None:
-        self._pred = values
+        self.refresh()
 
     @property
     def target(self) -> Target:
@@ -170,13 +156,14 @@ class Objective:
         """Return rows of the positive class and rows of the negative one, drawn with replacement."""
         up, down = np.flatnonzero(self.y > 0), np.flatnonzero(self.y <= 0)
         if self.alike:
-            first, second = (self.rng.randint(len(some), size=count) for some in (up, down))
-            return up[first], down[second]
-        shares = [self.row_weights[some] / self.row_weights[some].sum() for some in (up, down)]
-        return (
-            self.rng.choice(up, size=count, p=shares[0]),
-            self.rng.choice(down, size=count, p=shares[1]),
-        )
+            first, second = (some[self.rng.randint(len(some), size=count)] for some in (up, down))
+        else:
+            weights = self.row_weights
+            first, second = (
+                self.rng.choice(some, size=count, p=weights[some] / weights[some].sum())
+                for some in (up, down)
+            )
+        return first, second
 
     def counts(self) -> NDArray[Any]:
         """Return the sum of the weights of the rows that have each column, (features,)."""
@@ -194,22 +181,12 @@ class Objective:
 
     def value(self) -> float:
         """Return the objective at the current predictions and parameters."""
-        return self.data_loss() + self.ridge(self.model.z) + self.penalty_value(self.model.z)
+        return mean_loss(self.compared()) + self.ridge(self.model.z) + self.penalty_value(self.model.z)
 
-    def trivial(self) -> float:
-        """Return the objective of the model with all parameters 0, an upper bound for every fit."""
-        k = 0 if self.learns_weights else self.model.components  # with them λ is 0, too
-        constant = float(k * sum(form.kind == ALL_SUBSETS for form in self.model.forms))
+    def zero_loss(self) -> float:
+        """Return the mean loss of predictions of 0."""
         target = self.compared()
-        if self.pairs is None:
-            pred = np.full(len(self.y), constant)
-        else:
-            pred = np.zeros(len(target.y))
-        return mean_loss(target._replace(pred=pred)) + self.penalty_value(np.zeros_like(self.model.z))
-
-    def data_loss(self) -> float:
-        """Return the mean loss."""
-        return mean_loss(self.compared())
+        return mean_loss(target._replace(pred=np.zeros_like(target.y)))
 
     def ridge(self, z: Vector) -> float:
         """Return ½α‖w‖² + ½β‖P‖², and ½β‖λ‖² where λ is learned."""
@@ -225,10 +202,8 @@ class Objective:
         by = self.regularization
         if by.gamma == 0.0:
             return 0.0
-        total = 0.0
-        for form, tables in zip(self.model.forms, self.model.tables(z), strict=True):
-            total += sum(by.penalty.value(form, P) for P in tables)
-        return by.gamma * total
+        tables = zip(self.model.forms, self.model.tables(z), strict=True)
+        return by.gamma * sum(by.penalty.value(form, P) for form, whole in tables for P in whole)
 
     # ---- the smooth part and the proximal operator, for solvers of whole vectors
 
@@ -249,8 +224,7 @@ class Objective:
         if not self.intercept:
             gradient[0] = 0.0
         gradient[1:d] = gradient[1:d] + by.alpha * z[1:d] if model.linear else 0.0
-        rest = by.beta - self.half_squares
-        gradient[d:] += rest * z[d:]
+        gradient[d:] += (by.beta - self.half_squares) * z[d:]
         return self._smooth_part(z), gradient
 
     def smooth_value(self, z: Vector) -> float:
@@ -260,7 +234,9 @@ class Objective:
 
     def _smooth_part(self, z: Vector) -> float:
         d = 1 + self.model.features
-        return self.data_loss() + self.ridge(z) - 0.5 * self.half_squares * float(z[d:] @ z[d:])
+        return (
+            mean_loss(self.compared()) + self.ridge(z) - 0.5 * self.half_squares * float(z[d:] @ z[d:])
+        )
 
     def rough(self, z: Vector) -> float:
         """Return the part of the objective that is not in `smooth`."""
@@ -270,12 +246,11 @@ class Objective:
     def proximal(self, z: Vector, step: float) -> Vector:
         """Return the proximal operator of `rough` times step, or the penalty's approximation of it."""
         out, by = z.copy(), self.regularization
-        strength = step * by.gamma
-        if strength == 0.0:
+        if by.gamma == 0.0:
             return out
         for form, tables in zip(self.model.forms, self.model.tables(out), strict=True):
             for P in tables:
-                P[:] = by.penalty.prox(P, strength, form)
+                P[:] = by.penalty.prox(P, step * by.gamma, form)
         return out
 
     def subgradient(self, z: Vector) -> Vector:

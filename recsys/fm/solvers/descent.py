@@ -29,9 +29,8 @@ class Shrinkage(NamedTuple):
 def visiting_order(counts: NDArray[Any], rows: int) -> NDArray[np.int64]:
     """Return the columns as the descents visit them, given how many rows each is in.
 
-    Rare ones first, for what frequent columns explain first leaves nothing for the many rare ones, and
-    under a penalty on interactions they would never come up. The rare ones are taken backwards and the
-    others forwards: of rows that are pairs, the columns of one side are then together as far as can be.
+    Rare ones come first: what frequent columns explain first leaves nothing for the many rare ones. The
+    rare ones are taken backwards, so that in rows of pairs the columns of one side stay together.
     """
     rare = counts < RARE * rows
     every = np.arange(len(counts))
@@ -78,11 +77,8 @@ class Descent(Solver):
     def _finished(self, moved: float) -> float:
         self.done += 1
         if self.done % REFRESH == 0:
-            self._refresh()
+            self.objective.refresh()
         return moved
-
-    def _refresh(self) -> None:
-        self.objective.refresh()
 
     def _term(self, n: int) -> float:
         raise NotImplementedError

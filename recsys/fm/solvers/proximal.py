@@ -39,12 +39,9 @@ class Proximal(Solver):
         return moved
 
     def _forward_backward(self, at: Vector) -> tuple[Vector, float]:
-        """Return the proximal gradient step from `at` and its objective."""
-        return self._searched(at, *self.objective.smooth(at))
-
-    def _searched(self, at: Vector, value: float, gradient: Vector) -> tuple[Vector, float]:
-        """Do the same where the smooth part and its gradient are known; the step is kept as found."""
+        """Return the proximal gradient step from `at` and its objective; the step size is kept."""
         p = self.objective
+        value, gradient = p.smooth(at)
         while True:
             new = p.proximal(at - self.step * gradient, self.step)
             change = new - at
