@@ -215,43 +215,6 @@ class FactorMachine(BaseEstimator):
 
     # ---- fitting
 
-    def _fit(
-        self, X: sp.csr_matrix, y: NDArray[np.float64], weights: NDArray[np.float64] | None = None
-    ) -> None:
-        rng = check_random_state(self.random_state)
-        if self._loss().pairwise and len(np.unique(y)) < 2:
-            raise InputError(f"loss {self.loss!r} compares rows of two classes, but y has one class")
-        features = X.shape[1]
-        again = (
-            self.warm_start
-            and hasattr(self, "P_")
-            and self.w_.shape == (features,)
-            and self._has_shape(self._zeros(features))
-        )
-        model = self._fitted(features) if again else self._start(features, rng)
-        absent = np.bincount(X.indices, minlength=features) == 0
-        for P in model.tables():
-            P[:, absent] = 0.0
-        threads = self.num_threads or None
-        objective = Objective(
-            model,
-            X,
-            y,
-            self._loss(),
-            Regularization(
-                PENALTIES[self.penalty], float(self.alpha), float(self.beta), float(self.gamma)
-            ),
-            self.fit_intercept and not self._loss().pairwise,
-            rng,
-            threads,
-            self._learns_theta(),
-            bool(self.fit_lambda),
-            relative_weights(weights),
-        )
-        options = Options(float(self.learning_rate), self.batch_size, threads, self.split)
-        self._run(SOLVERS.get(self.solver)(objective, options))
-        self._keep(model)
-
     def _run(self, solver: Solver) -> None:
         """Make epochs until one lowers the objective too little."""
         objective = solver.objective
@@ -296,7 +259,7 @@ class FactorMachine(BaseEstimator):
                 f"max_iter={self.max_iter} epochs ended before one lowered the objective by less than "
                 f"tol={self.tol:g}: raise max_iter or tol, or set tol=0"
             )
-            warnings.warn(message, ConvergenceWarning, stacklevel=5)
+            warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
     def _diverged(self, objective: float, epoch: int) -> FitError:
         return FitError(
@@ -328,7 +291,39 @@ class FactorMachine(BaseEstimator):
         numbers = isinstance(self, RegressorMixin)
         X, y = checked_rows(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=numbers)
         X, y, weights = weighed_rows(X, y, sample_weight)
-        self._fit(self._augmented(clean_rows(X)), self._targets(np.asarray(y)), weights)
+        rows, loss = self._augmented(clean_rows(X)), self._loss()
+        target = self._targets(np.asarray(y))
+        if loss.pairwise and len(np.unique(target)) < 2:
+            raise InputError(f"loss {self.loss!r} compares rows of two classes, but y has one class")
+        rng, features = check_random_state(self.random_state), rows.shape[1]
+        again = self.warm_start and hasattr(self, "P_") and self.w_.shape == (features,)
+        if again and self._has_shape(self._zeros(features)):
+            model = self._fitted(features)
+        else:
+            model = self._start(features, rng)
+        absent = np.bincount(rows.indices, minlength=features) == 0
+        for P in model.tables():
+            P[:, absent] = 0.0
+        objective = Objective(
+            model,
+            rows,
+            target,
+            loss,
+            Regularization(
+                PENALTIES[self.penalty], float(self.alpha), float(self.beta), float(self.gamma)
+            ),
+            self.fit_intercept and not loss.pairwise,
+            rng,
+            self.num_threads or None,
+            self._learns_theta(),
+            bool(self.fit_lambda),
+            relative_weights(weights),
+        )
+        options = Options(
+            float(self.learning_rate), self.batch_size, self.num_threads or None, self.split
+        )
+        self._run(SOLVERS.get(self.solver)(objective, options))
+        self._keep(model)
         return self
 
     def _targets(self, y: NDArray[Any]) -> NDArray[np.float64]:

@@ -16,38 +16,21 @@ __all__ = ["SOLVERS", "Options", "Solver", "refusal", "solver_names"]
 
 
 class Options(NamedTuple):
-    """Options of a solver.
-
-    Attributes
-    ----------
-    learning_rate : float > 0
-    batch_size : int ≥ 1
-    threads : int ≥ 1, or None for all
-    split : int ≥ 1, optional
-        Columns of the left part of a row.
-    """
+    """Options of a solver."""
 
     learning_rate: float
     batch_size: int
     threads: int | None
-    split: int | None = None
+    split: int | None = None  # columns of the left part of a row
 
 
 class Solver:
-    """An optimization algorithm for an objective, and its requirements.
-
-    Parameters
-    ----------
-    objective : recsys.fm.objective.Objective
-        Data, model and penalty of one fit; the model in it is changed in place.
-    options : Options
+    """An optimization algorithm for an objective, whose model it changes in place.
 
     Attributes
     ----------
-    penalties : tuple of str
-        Supported penalties.
-    kinds : tuple of int
-        Supported forms of terms.
+    penalties, kinds : tuple
+        Supported penalties and forms of terms.
     pairwise : bool
         Whether it supports losses over pairs of rows.
     monotone : bool
