@@ -129,16 +129,11 @@ def fill_components(kind, rows, P, out):
 
 @jit
 def slope(kind, rows, P, s, table, i, j, x, part, theta):
-    """Return ∂prediction/∂p_j of row i for one component, by the O(degree) recursion (3.20)."""
+    """Return ∂prediction/∂p_j of row i for one component, of any form but ANOVA."""
     p = P[part, j, s]
-    if kind == ANOVA:  # A^m without j, from the table of A^1…A^(m−1)
-        b = 1.0
-        for t in range(table.shape[1]):
-            b = table[i, t] - p * x * b
-        return x * b
     if kind == ALL_SUBSETS:
         return x * others_product(rows, P[0], s, i, j, 1.0 + p * x, table[i, 0])
-    if kind == MIXED:  # Σ_t θ_t A^t
+    if kind == MIXED:  # Σ_t θ_t A^t without j, by the O(degree) recursion (3.20)
         b, total = 1.0, theta[0]
         for t in range(table.shape[1] - 1):
             b = table[i, t] - p * x * b
@@ -155,7 +150,7 @@ def slope(kind, rows, P, s, table, i, j, x, part, theta):
 def move(kind, rows, P, s, table, i, j, x, part, change):
     """Bring the table of row i up to date with a change of p_j, which is still the old one."""
     p = P[part, j, s]
-    if kind == ANOVA or kind == MIXED:
+    if kind == MIXED:
         b = 1.0
         for t in range(table.shape[1]):
             old = table[i, t]
