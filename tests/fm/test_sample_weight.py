@@ -307,13 +307,6 @@ def test_rare_columns_are_those_of_repeated_rows():
         )
 
 
-def held(model, y):
-    """The rows that a fit of the default seed holds out: drawn after the first P."""
-    rng = np.random.RandomState(0)
-    model._start(7, rng)
-    return model._kept_out(y, rng)
-
-
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
