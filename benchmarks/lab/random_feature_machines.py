@@ -201,8 +201,9 @@ def add_kernel_machine(results: Results, task: Task, kernel: str, train: np.ndar
             if since == PATIENCE:
                 break
         add(results, key, cost, 1, lambda seed: kernel_error(task, kernel, train, task.test, cost))
-    row = results.frame().set_index(["data", "kernel", "method"]).loc[key[:3]].iloc[0]
-    return float(row["C or beta"])
+    frame = results.frame()
+    row = frame[(frame[["data", "kernel", "method"]] == list(key[:3])).all(axis=1)]
+    return float(row["C or beta"].iloc[0])
 
 
 def add_factorization_machine(results: Results, task: Task, kernel: str, trials: int) -> None:
