@@ -109,7 +109,7 @@ def solve_simplex(
         # What has weight, and what would lower the objective.
         outside = np.concatenate([group[g[group] < a[group] @ g[group] - 0.5 * tol] for group in groups])
         face = np.union1d(np.flatnonzero(a), outside)
-    steps += _pairwise(K, g, sign, ridge, a, tol)
+    steps += _pairwise(np.ascontiguousarray(K), g, sign, np.array(ridge), a, tol)
     g = sign * (K @ (sign * a)) + ridge * a - q
     return Solution(a, max(_violation(a, g, group) for group in groups), steps)
 
@@ -170,28 +170,42 @@ def _descend(
     return steps
 
 
-def _pairwise(K: Vector, g: Vector, sign: Vector, ridge: Vector, a: Vector, tol: float) -> int:
+# ---- kernels
+
+
+@jit
+def _pairwise(K, g, sign, ridge, a, tol):
     """Move weight between pairs of a group, with exact line search, until optimal; return the steps."""
-    own, groups = K.diagonal() + ridge, _groups(sign)
+    n = len(a)
     for step in range(MAX_PAIRS):
-        group = max(groups, key=lambda group: _violation(a, g, group))
-        if _violation(a, g, group) <= tol:
+        worst, i = tol, -1
+        for s in (1.0, -1.0):
+            low, high, at = np.inf, -np.inf, -1
+            for v in range(n):
+                if sign[v] == s:
+                    if g[v] < low:
+                        low, at = g[v], v
+                    if a[v] > 0.0:
+                        high = max(high, g[v])
+            if high - low > worst:
+                worst, i = high - low, at
+        if i < 0:
             return step
-        i = group[g[group].argmin()]
         # Of the variables that may give weight to i, the one that gains most (second order).
-        curvature = np.maximum(own[i] + own - 2.0 * K[i], 1e-12)
-        slope = np.where((sign == sign[i]) & (a > 0), np.maximum(g - g[i], 0.0), 0.0)
-        j = int((slope**2 / curvature).argmax())
-        delta = min(slope[j] / curvature[j], a[j])
+        most, j, delta = -1.0, i, 0.0
+        for v in range(n):
+            if sign[v] == sign[i] and a[v] > 0.0 and g[v] > g[i]:
+                slope = g[v] - g[i]
+                curvature = max(K[i, i] + ridge[i] + K[v, v] + ridge[v] - 2.0 * K[i, v], 1e-12)
+                if slope * slope / curvature > most:
+                    most, j, delta = slope * slope / curvature, v, min(slope / curvature, a[v])
         a[i] += delta
         a[j] = a[j] - delta if delta < a[j] else 0.0
-        g += sign * (sign[i] * delta) * (K[i] - K[j])
+        for v in range(n):
+            g[v] += sign[v] * sign[i] * delta * (K[i, v] - K[j, v])
         g[i] += delta * ridge[i]
         g[j] -= delta * ridge[j]
     return MAX_PAIRS
-
-
-# ---- kernels
 
 
 @jit(fastmath=SUMS)
