@@ -194,7 +194,7 @@ def protocol_for(protocol: str | None, test: Any, data: Interactions | None = No
     ('half-profile', 'published')
     """
     if test is not None:
-        if protocol not in (None, PUBLISHED):
+        if not (protocol is None or (isinstance(protocol, str) and protocol == PUBLISHED)):
             raise InputError(
                 f"protocol {protocol!r} cannot be combined with a test half: pass only one of them"
             )

@@ -118,6 +118,6 @@ def list_tables() -> list[str]:
 
 def load_table(name: str) -> OneHot:
     """Return a generated table of Boolean learning, one of `list_tables()`."""
-    if name not in list_tables():
+    if not isinstance(name, str) or name not in list_tables():
         raise DatasetError(f"unknown table {name!r}: {did_you_mean(str(name), list_tables())}")
     return TABLES[name]()

@@ -260,7 +260,7 @@ def test_draws_are_refused_by_the_bytes_they_take(monkeypatch):
     monkeypatch.setattr("recsys.utils.memory.free_memory", lambda: 8 * 13 * 3)
     model.fit(X, y)
     monkeypatch.setattr("recsys.utils.memory.free_memory", lambda: 8 * 13 * 3 - 1)
-    with pytest.raises(InputError, match="3 draws of 13 parameters need .*: lower n_draws"):
+    with pytest.raises(InputError, match="3 draws of 13 parameters: needs .*: lower n_draws"):
         model.fit(X, y)
 
 

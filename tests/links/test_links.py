@@ -134,7 +134,7 @@ def test_gram_matrices_that_do_not_fit_are_refused(monkeypatch):
     model = PairSVM().fit(A, B, pairs, y)
     monkeypatch.setattr(memory, "free_memory", lambda: 1000)
     for call in (lambda: PairSVM().fit(A, B, pairs, y), lambda: model.predict(A, B, pairs)):
-        with pytest.raises(InputError, match=r"the Gram matrices of 30 × 30 and 25 × 25 objects need"):
+        with pytest.raises(InputError, match=r"the Gram matrices of 30 × 30 and 25 × 25 objects: needs"):
             call()
 
 

@@ -260,7 +260,9 @@ FACTORED = [
 
 @pytest.mark.parametrize("name", FACTORED)
 def test_factors_that_do_not_fit_are_refused_with_their_bytes(name, liked):
-    with pytest.raises(InputError, match=r"factors=2000000000 of .*40 items need .* GB.*lower factors"):
+    with pytest.raises(
+        InputError, match=r"factors=2000000000 of .*40 items: needs .* GB.*lower factors"
+    ):
         make_ranker(name, factors=2_000_000_000).fit(liked, show_progress=False)
     with pytest.raises(InputError, match="factors must be an integer from 1 to 2147483647"):
         make_ranker(name, factors=10**400)

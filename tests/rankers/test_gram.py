@@ -53,5 +53,5 @@ def test_normalised_values_equal_exact_integers_at_any_degree(name, n):
 
 def test_too_many_items_are_refused_with_the_bytes_before_anything_is_allocated():
     wide = sp.csr_matrix(([1.0], ([0], [0])), shape=(2, 10_000_000), dtype=np.float32)
-    with pytest.raises(InputError, match=r"10,000,000 items needs 400000.0 GB"):
+    with pytest.raises(InputError, match=r"10,000,000 items: needs 400000.0 GB"):
         item_gram(wide, make_kernel("linear"))
