@@ -179,7 +179,7 @@ class HistoryRanker(Ranker):
         return [self.item_vectors_[some].astype(np.float64) @ vector for vector, some in parts]
 
     def _shared(
-        self, rows: Rows, items: Sequence[NDArray[np.int64]], users: NDArray[np.int64] | None
+        self, rows: Rows, items: Sequence[NDArray[np.int64]], users: NDArray[np.int64] | None = None
     ) -> list[Shares]:
         """Return scores and the contribution of each item of the rows, from those of features."""
         A, of_items = self._history_features(rows.matrix, users), self._items(rows.matrix.shape[1])

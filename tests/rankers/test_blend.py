@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recsys import EASE, SLIM, Blend, InputError, load_ranker
+from recsys import EASE, SLIM, Blend, InputError, load_ranker, make_ranker
 from recsys.rankers.blend import break_ties, popularity_ranks
 from tests.reference import ties as slow
 
@@ -67,3 +67,15 @@ def test_what_parts_add_and_contributions_sum_to_the_score(liked):
         shares = sum(share for _, share in reason.contributions)
         assert shares == pytest.approx(expected, rel=1e-5)
         assert reason.score == pytest.approx(scores[item], rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["fm", "bilinear", "cf-komd", "cosine"])
+def test_a_part_of_any_family_explains(liked, name):
+    part, user = make_ranker(name), int(np.flatnonzero(np.diff(liked.indptr) > 2)[0])
+    blend = Blend([part]).fit(liked, False)
+    item = int(blend.recommend(user, liked[user], N=1).ids[0])
+    reason, own = (ranker.explain(user, liked[user], item, N=40) for ranker in (blend, blend.parts_[0]))
+    assert reason.bias + sum(share for _, share in reason.contributions) == pytest.approx(reason.score)
+    deviation = blend.parts_[0].scores(user, liked[user]).std()
+    expected = {likes: share / deviation for likes, share in own.contributions}
+    assert dict(reason.contributions) == pytest.approx(expected, rel=1e-4, abs=1e-6)
