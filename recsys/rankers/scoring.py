@@ -102,6 +102,8 @@ def entries_between(
         return [matrix[np.ix_(some, of)].T.astype(np.float64) for some, of in pairs]
     of_rows = np.concatenate([np.tile(some, len(of)) for some, of in pairs])
     of_columns = np.concatenate([np.repeat(of, len(some)) for some, of in pairs])
+    if len(of_rows) == 0:  # SciPy returns a sparse matrix then
+        return [np.zeros((len(of), len(some))) for some, of in pairs]
     flat = np.asarray(matrix[of_rows, of_columns], dtype=np.float64).ravel()
     blocks = np.split(flat, np.cumsum([len(some) * len(of) for some, of in pairs])[:-1])
     return [block.reshape(len(of), len(some)) for block, (some, of) in zip(blocks, pairs, strict=True)]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from implicit.nearest_neighbours import BM25Recommender, CosineRecommender, TFIDFRecommender
 
-from recsys import BM25, TFIDF, Cosine, InputError, load_ranker, make_ranker
+from recsys import BM25, TFIDF, Cosine, InputError, Recommender, load_ranker, make_ranker
 from tests.reference import rankers as reference
 
 PAIRS = {
@@ -179,3 +179,10 @@ def test_parameters_are_in_the_order_of_implicit(name):
     ours, theirs = PAIRS[name]
     given = ["top_k" if key == "K" else key for key in inspect.signature(theirs).parameters]
     assert list(inspect.signature(ours).parameters)[: len(given)] == given
+
+
+@pytest.mark.parametrize("name", ["bm25", "user-knn", "slim", "slist", "ease", "cf-komd"])
+def test_the_list_of_a_user_who_likes_every_item_is_empty_with_reasons_too(name):
+    model = Recommender(name).fit(sp.csr_matrix([[1.0, 1.0, 1.0], [1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]))
+    assert len(model.recommend(0, why=True)) == 0
+    assert list(model.recommend(1, why=True)["item"]) == [1]
