@@ -248,7 +248,7 @@ def _coded(column: Any) -> tuple[NDArray[np.int32], list[Any]]:
     kind = _kind(column)
     if not pa.types.is_dictionary(column.type):
         if not pa.types.is_primitive(kind) and not pa.types.is_decimal(kind) and not _is_text(kind):
-            cells = [None if cell is None else str(cell) for cell in column.to_pylist()]
+            cells = [cell if cell is None else _text(cell) for cell in column.to_pylist()]
             column = pa.chunked_array([pa.array(cells, pa.large_string())])
         column = column.dictionary_encode()
     if column.num_chunks == 0:
@@ -257,7 +257,15 @@ def _coded(column: Any) -> tuple[NDArray[np.int32], list[Any]]:
     if isinstance(whole, pa.ChunkedArray):
         whole = whole.chunk(0)
     codes = whole.indices.cast(pa.int32()).fill_null(-1).to_numpy(zero_copy_only=False)
-    return codes, whole.dictionary.to_pylist()
+    values = whole.dictionary.to_pylist()
+    return codes, [_text(value) if isinstance(value, bytes) else value for value in values]
+
+
+def _text(cell: Any) -> str:
+    try:
+        return cell.decode() if isinstance(cell, bytes) else str(cell)
+    except UnicodeDecodeError:  # a UUID in 16 bytes
+        return str(cell)
 
 
 def ids_of(where: str, name: str, column: Any, as_text: bool = False) -> Ids:

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from recsys import InputError, load_ranker, make_ranker
@@ -263,3 +264,12 @@ def test_a_table_of_features_without_the_ids_in_its_index_is_refused():
     found = data.with_features(items=films.set_index("item").iloc[:1])
     assert found.item_features["year"].isna().tolist() == [False, True]
     assert data.with_features(items=films.iloc[:0].set_index("item")).item_features.isna().all(axis=None)
+
+
+def test_ids_of_bytes_are_text(tmp_path):
+    table = pa.table({"user": pa.array([b"a", "ü".encode(), b"a"]), "item": [b"x", b"y", None]})
+    pq.write_table(table, tmp_path / "spark.parquet")
+    for given in (table, table.to_pandas(), tmp_path / "spark.parquet"):
+        data = Interactions.from_frame(given)
+        assert data.user_ids.tolist() == ["a", "ü"]
+        assert data.item_ids.tolist() == ["x", "y"]
