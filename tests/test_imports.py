@@ -20,6 +20,11 @@ def test_importing_the_package_imports_nothing_heavy():
     assert not modules_after("import recsys; recsys.__version__; dir(recsys)") & set(HEAVY)
 
 
+def test_a_worker_answers_uvicorn_before_the_service_is_imported():
+    pytest.importorskip("uvicorn")
+    assert not modules_after("import recsys.service.http") & {*HEAVY, "fastapi"}
+
+
 @pytest.mark.thorough
 def test_a_name_imports_what_it_needs_and_no_more():
     found = modules_after("from recsys import EASE; EASE(3.0)")

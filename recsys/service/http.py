@@ -7,6 +7,7 @@ import re
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 OFFER = re.compile(rb"\r\nupgrade:", re.IGNORECASE)
+MAX_HEAD = 1 << 16  # bytes of a request's line and headers, as of other servers
 UNFINISHED = re.compile(rb"\r(\n(u(p(g(r(a(d(e)?)?)?)?)?)?)?)?$", re.IGNORECASE)
 
 
@@ -16,7 +17,7 @@ class Protocol(HttpToolsProtocol):
     The parser would take the body behind such a head for another protocol, so the header is renamed.
     """
 
-    _in_head, _rest = True, b""
+    _in_head, _head, _rest = True, 0, b""
 
     def data_received(self, data: bytes) -> None:
         """Parse what has arrived; the start of a header's name waits for its end."""
@@ -25,11 +26,14 @@ class Protocol(HttpToolsProtocol):
             if not data.endswith(b"\r\n\r\n") and (unfinished := UNFINISHED.search(data)):
                 data, self._rest = data[: unfinished.start()], data[unfinished.start() :]
             data = OFFER.sub(b"\r\nX-Offer:", data)
+            self._head += len(data)
         super().data_received(data)
+        if self._head > MAX_HEAD and not self.transport.is_closing():
+            self.send_400_response("The headers are larger than 64 KiB.")
 
     def on_headers_complete(self) -> None:
         """Leave the body as it is."""
-        self._in_head = False
+        self._in_head, self._head = False, 0
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:

@@ -160,6 +160,15 @@ def address(path):
         yield address
 
 
+def test_endless_headers_are_refused(address):
+    with socket.create_connection(address, timeout=20) as client:
+        client.sendall(b"GET /ready HTTP/1.1\r\nHost: x\r\n")
+        with contextlib.suppress(ConnectionError):  # refused while it is sending
+            for k in range(5000):
+                client.sendall(b"X-%d: %s\r\n" % (k, b"y" * 1000))
+            pytest.fail("5 MB of headers were read")
+
+
 @pytest.mark.parametrize("size", [10_000, 1])
 @pytest.mark.parametrize("name", REQUESTS)
 def test_legal_requests_are_answered(address, name, size):
