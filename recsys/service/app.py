@@ -212,8 +212,9 @@ def from_environment() -> FastAPI:
 def _malformed(_: Request, error: Any) -> JSONResponse:
     """Name the invalid field without its value."""
     first = max(error.errors(), key=lambda one: len(one["loc"]))  # of a union, what fits furthest
-    where = ".".join(map(str, first["loc"]))
-    return _refusal(422, f"{where}: {first['msg']} {first.get('ctx', {}).get('error', '')}".strip())
+    where, text = ".".join(map(str, first["loc"])), first["msg"]
+    problem = str(first.get("ctx", {}).get("error", ""))
+    return _refusal(422, f"{where}: {text if text.endswith(problem) else f'{text}: {problem}'}")
 
 
 def _line(request: Request, slow: bool) -> Line:

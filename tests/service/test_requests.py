@@ -136,6 +136,17 @@ def test_wrong_requests_are_422_and_say_why(client, body, text):
     assert answer.status_code == 422 and text in answer.json()["detail"]
 
 
+def test_a_problem_is_said_once(client):
+    said = [
+        client.post("/recommend", content=body, headers=JSON).json()["detail"]
+        for body in (b'{"top": 5}', b'{"user": ')
+    ]
+    assert said == [
+        "body: Value error, unknown field 'top'",
+        "body.9: JSON decode error: Expecting value",
+    ]
+
+
 def test_broken_json_other_media_types_and_large_bodies(client):
     def post(content, **headers):
         return client.post("/recommend", content=content, headers=headers or JSON).status_code
