@@ -478,3 +478,15 @@ def test_whatever_reading_raises_is_a_model_file_error(saved, monkeypatch, fault
             reader(saved)
         told = str(caught.value)
         assert str(saved) in told and "\n" not in told and len(told) < 500
+
+
+def test_row_starts_that_fall_at_the_end_are_refused_before_they_are_followed():
+    indptr = np.append(np.arange(5_000_000, dtype=np.int32), 0)
+    indptr[-2] += 2  # a row of entries that would be read far behind the arrays
+    arrays = {
+        "x_.data": np.ones(0, np.float32),
+        "x_.indices": np.zeros(0, np.int32),
+        "x_.indptr": indptr,
+    }
+    with pytest.raises(InputError, match="index arrays of x_ are broken"):
+        model_file.csr("x_", arrays, (5_000_000, 9))

@@ -200,6 +200,8 @@ def csr(name: str, arrays: dict[str, np.ndarray], shape: Any) -> sp.csr_matrix:
     """Take a CSR matrix's three arrays out of `arrays` and return it checked."""
     data, indices, indptr = (arrays.pop(f"{name}.{part}") for part in ("data", "indices", "indptr"))
     try:
+        if (indptr[1:] < indptr[:-1]).any():  # SciPy does not look where the last one is 0
+            raise ValueError
         matrix = sp.csr_matrix((data, indices, indptr), shape)
         matrix.check_format(full_check=True)
         if data.dtype.kind in "fu" and indices.dtype.kind == "i" and matrix.has_canonical_format:
