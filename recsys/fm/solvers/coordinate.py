@@ -78,21 +78,29 @@ def coordinate_epoch(kind, rows, order, columns, target, P, table, theta, weight
                 begin, end = col_ptr[j], col_ptr[j + 1]
                 old = P[part, j, s]
                 g = h = 0.0
-                for p in range(begin, end):
-                    i, x = ids[p], data[p]
-                    if kind == ANOVA:
-                        d = 1.0
-                        for t in range(width):
-                            d = table[i, t] - old * x * d
-                        d *= x
-                    else:
-                        d = slope(kind, rows, P, s, table, i, j, x, part, theta)
-                    slopes[p - begin] = weight * d
-                for p in range(begin, end):
-                    i, d = ids[p], slopes[p - begin]
-                    e = row_weights[i] * d
-                    g += loss_slope(loss, pred[i], y[i]) * e
-                    h += e * d
+                if kind == ANOVA and width == 1:  # two loops take a quarter longer
+                    for p in range(begin, end):
+                        i, x = ids[p], data[p]
+                        slopes[p - begin] = d = weight * x * (table[i, 0] - old * x)
+                        e = row_weights[i] * d
+                        g += loss_slope(loss, pred[i], y[i]) * e
+                        h += e * d
+                else:
+                    for p in range(begin, end):
+                        i, x = ids[p], data[p]
+                        if kind == ANOVA:
+                            d = 1.0
+                            for t in range(width):
+                                d = table[i, t] - old * x * d
+                            d *= x
+                        else:
+                            d = slope(kind, rows, P, s, table, i, j, x, part, theta)
+                        slopes[p - begin] = weight * d
+                    for p in range(begin, end):
+                        i, d = ids[p], slopes[p - begin]
+                        e = row_weights[i] * d
+                        g += loss_slope(loss, pred[i], y[i]) * e
+                        h += e * d
                 bound = curvature * h / n + beta
                 if bound <= 1e-300:
                     continue
@@ -106,7 +114,9 @@ def coordinate_epoch(kind, rows, order, columns, target, P, table, theta, weight
                 for p in range(begin, end):
                     i, x, b = ids[p], data[p], 1.0
                     pred[i] += change * slopes[p - begin]
-                    if kind == ANOVA:
+                    if kind == ANOVA and width == 1:
+                        table[i, 0] += change * x
+                    elif kind == ANOVA:
                         for t in range(width):
                             before = table[i, t]
                             table[i, t] = before + change * x * b
