@@ -13,12 +13,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 import recsys
 from benchmarks.lab.common import Results, arguments
-from benchmarks.main_job import made_up
 
-SIZE = (4_000, 60_000, 250_000)  # users, items, pairs
+SEED, ITEMS, LIKES = 3, 60_000, 150_000
 USERS, EXPLAINED, TURNS = 500, 20, 3
 COLUMNS = ("ranker", "model", "without", "with", "ratio", "one explanation, ms")
 SMALLER = {
@@ -39,6 +39,17 @@ LEFT_OUT = {
     "pair-dnn": "minutes of PyTorch",
     "pair-svm": "stores features × items",
 }
+
+
+def made_up() -> recsys.Interactions:
+    """Return likes with long tails of users and of items, a fiftieth of the likes of one user at most."""
+    rng = np.random.default_rng(SEED)
+    activity = rng.pareto(1.5, 2_500) + 1
+    activity = np.minimum(activity, 0.02 * activity.sum())
+    users = rng.choice(len(activity), LIKES, p=activity / activity.sum())
+    items = (ITEMS * rng.random(LIKES) ** 3).astype(int)
+    table = pd.DataFrame({"user": users, "item": items}).astype(str).drop_duplicates()
+    return recsys.Interactions.from_frame(table, user="user", item="item")
 
 
 def seconds(function: Callable[[], Any]) -> float:
@@ -71,7 +82,7 @@ def main() -> None:
     names = [
         (name,) for name in arguments(name for name in recsys.list_rankers() if name not in LEFT_OUT)
     ]
-    data = recsys.Interactions.from_frame(made_up(SIZE, seed=3).astype(str), user="user", item="item")
+    data = made_up()
     for (name,) in results.missing(names):
         results.add(measured(name, data))
 

@@ -330,7 +330,7 @@ def last(data: Interactions, folds: int, rng: np.random.Generator, k: int = 1) -
         place, lengths = _in_time(data, rng)
         left = lengths[data.users] - k
         held = (place >= left) & (left > 0)
-        yield _fold(data, held)
+        yield _fold(data, held, users=np.ones(data.n_users, dtype=bool))
 
 
 @protocol("holdout", "a fifth of each user's items, at random", most=MOST_REPETITIONS)
@@ -349,7 +349,7 @@ def holdout(
             place, lengths = _positions(data, _draws(data, rng))
         tested = lengths // 5 if fraction is None else np.rint(lengths * fraction)
         held = place >= (lengths - tested)[data.users]
-        yield _fold(data, held)
+        yield _fold(data, held, users=np.ones(data.n_users, dtype=bool))
 
 
 @protocol("train-test-split", "each interaction with probability 0.2", most=MOST_REPETITIONS)
@@ -358,7 +358,8 @@ def train_test_split(
 ) -> Iterator[Fold]:
     """Test each interaction with the same probability, as the function of this name of implicit."""
     for _ in range(folds):
-        yield _fold(data, _draws(data, rng) >= 1.0 - fraction)
+        held = _draws(data, rng) >= 1.0 - fraction
+        yield _fold(data, held, users=np.ones(data.n_users, dtype=bool))
 
 
 @protocol(
@@ -478,7 +479,11 @@ def _fold(
     trains: NDArray[np.bool_] | None = None,
     users: NDArray[np.bool_] | None = None,
 ) -> Fold:
-    """Return a fold that tests some users, all by default; all that is not tested trains by default."""
+    """Return a fold of what is tested, and of what trains: by default all else.
+
+    `users` are those who can be tested, by default all who have something in training; those of them
+    without anything to test are counted as `train_only`.
+    """
     test = data.submatrix(np.flatnonzero(tested))
     train = data.submatrix(np.flatnonzero(~tested if trains is None else trains))
     known, has_test = np.diff(train.indptr) > 0, np.diff(test.indptr) > 0
