@@ -450,7 +450,7 @@ def test_an_address_limit_gives_the_bytes_needed(tmp_path):
         text=True,
         preexec_fn=limit,
     )
-    assert out.returncode == 2 and "EASE on 60,000 items needs 86.4 GB" in out.stderr, out
+    assert out.returncode == 2 and "EASE on 60,000 items: needs 86.4 GB" in out.stderr, out
 
 
 def test_a_misspelt_parameter_is_told_its_nearest_name_the_rankers_or_its_kernels(recsys):

@@ -86,8 +86,8 @@ REFUSED = {
         "time of item 'i1', '31/12/2020' is not a time: use a number or an ISO date such as 2024-01-31",
     ),
     "empty time": (["--history", "i1@"], "time of item 'i1', '' is not a time"),
-    "NaN": (["--history", "i1@nan"], "time of item 'i1', 'nan': no time"),
-    "before 1970": (["--history", "i1@1969-01-01"], "time of item 'i1', '1969-01-01': before 1970"),
+    "NaN": (["--history", "i1@nan"], "time of item 'i1', 'nan' is not a time"),
+    "before 1970": (["--history", "i1@1969-01-01"], "time of item 'i1', '1969-01-01' is before 1970"),
 }
 
 
