@@ -78,4 +78,4 @@ def test_a_part_of_any_family_explains(liked, name):
     assert reason.bias + sum(share for _, share in reason.contributions) == pytest.approx(reason.score)
     deviation = blend.parts_[0].scores(user, liked[user]).std()
     expected = {likes: share / deviation for likes, share in own.contributions}
-    assert dict(reason.contributions) == pytest.approx(expected, rel=1e-4, abs=1e-6)
+    assert dict(reason.contributions) == pytest.approx(expected, rel=1e-6, abs=1e-7)
