@@ -11,7 +11,7 @@ import pandas as pd
 
 from benchmarks.lab.planted import planted_interactions, recovery
 from recsys.fm import FactorizationMachineRegressor, interactions
-from recsys.optim.prox import prox_l1, prox_l21, prox_squared_l1, prox_squared_l21
+from recsys.fm.penalties import PENALTIES
 
 # %% [markdown]
 # The proximal operators (8.1): TI keeps features and drops interactions, CS drops features gradually.
@@ -21,10 +21,8 @@ P = np.random.default_rng(0).normal(size=(60, 4))
 rows = []
 for strength in np.logspace(-2, 0.5, 12):
     found = {
-        "L1": prox_l1(P, strength),
-        "L21": prox_l21(P, strength),
-        "TI": np.column_stack([prox_squared_l1(P[:, s], strength / 20) for s in range(4)]),
-        "CS": prox_squared_l21(P, strength / 20),
+        name: PENALTIES[name].prox(P, strength / 10 if name in ("ti", "cs") else strength)
+        for name in ("l1", "l21", "ti", "cs")
     }
     rows += [
         (name, strength, float((np.triu(Q @ Q.T, 1) != 0).sum() / 1770)) for name, Q in found.items()

@@ -3,7 +3,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recsys import InputError
 from recsys.optim.simplex_qp import TOLERANCE, WORK, solve_face, solve_simplex
 from tests.reference import qp as reference
 
@@ -107,17 +106,3 @@ def test_ridges_may_differ():
     assert residual <= TOLERANCE and steps < 100
     one = np.ones(300)
     assert reference.violation(factor @ factor.T / 40, 0 * one, one, ridge, weights) <= 2 * TOLERANCE
-
-
-@pytest.mark.parametrize(
-    "args, kwargs, text",
-    [
-        ((np.ones((2, 3)),), {}, "square"),
-        ((np.eye(2), [1.0]), {}, "of its length"),
-        ((np.eye(2) * np.nan,), {}, "NaN|finite"),
-        ((np.eye(2),), {"ridge": -1}, "at least 0"),
-    ],
-)
-def test_refusals(args, kwargs, text):
-    with pytest.raises(InputError, match=text):
-        solve_simplex(*args, **kwargs)

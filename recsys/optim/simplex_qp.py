@@ -6,11 +6,10 @@
 with S = diag(sign). One group and sign 1 is CF-KOMD (Polato's thesis, 10.2); two groups and
 sign ±1 is CF-OMD (5.7) and KOMD (4.3.3); one group, ridge 0, q = ½ diag(K) is the radius.
 
-Conjugate gradients on the face of positive weights find the solution when few bounds are active, which
-is nearly always so for recommendation; weights that turn negative are dropped and the face is solved
-again. Gradients are preconditioned by the diagonal where ridges differ. Where so many bounds are active
-that no face is found, pairwise steps with exact line search finish from the feasible point. The reported
-residual certifies the solution: it is the largest violation of the optimality conditions,
+Conjugate gradients find the solution on the face of positive weights; weights that turn negative are
+dropped and the face is solved again. Gradients are preconditioned by the diagonal where ridges differ.
+Where so many bounds are active that no face is found, pairwise steps finish from the feasible point.
+The residual certifies the solution: the largest violation of the optimality conditions,
 max{gᵢ : aᵢ > 0} − min{gᵢ} over a group, g the gradient.
 
 `solve_simplex` is for a program alone, in NumPy; `solve_face` for thousands of small ones of one group,
@@ -25,7 +24,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from recsys._jit import SUMS, jit
-from recsys.errors import InputError
 from recsys.utils.features import real_array
 
 TOLERANCE = 5e-7
@@ -75,21 +73,14 @@ def solve_simplex(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from recsys.optim.simplex_qp import solve_simplex
     >>> solve_simplex(np.diag([1.0, 3.0])).weights.round(3)
     array([0.75, 0.25])
     """
-    K = real_array("K", K)
+    K = real_array("K", K, 2, finite=True)
     n = len(K)
-    q = np.zeros(n) if q is None else real_array("q", q)
+    q = np.zeros(n) if q is None else real_array("q", q, 1, finite=True)
     sign = np.ones(n) if sign is None else np.asarray(sign, dtype=np.float64)
     ridge = np.broadcast_to(np.asarray(ridge, dtype=np.float64), n)
-    if K.shape != (n, n) or n == 0 or q.shape != (n,) or sign.shape != (n,):
-        shapes = f"{K.shape}, {q.shape} and {sign.shape}"
-        raise InputError(f"K must be square, and q and sign of its length; they have shapes {shapes}")
-    if not (np.isfinite(K).all() and np.isfinite(q).all() and (ridge >= 0).all()):
-        raise InputError("K and q must be finite, and ridge at least 0")
     groups = _groups(sign)
     a = np.empty(n) if start is None else start.copy()
     for group in groups if start is None else ():

@@ -25,15 +25,6 @@ from recsys.multilinear import (
     predict_pairs,
     symmetric_polynomials,
 )
-from recsys.optim.prox import (
-    project_simplex,
-    prox_l1,
-    prox_l21,
-    prox_power_l1,
-    prox_power_l21,
-    prox_squared_l1,
-    prox_squared_l21,
-)
 from recsys.optim.simplex_qp import solve_simplex
 
 R = sp.csr_matrix(np.eye(4))
@@ -51,13 +42,6 @@ TAKES = {
     "object_tables, p": lambda a: object_tables(R, a, 2),
     "predict_pairs, A": lambda a: predict_pairs([TERM], a, R, ZERO, ZERO),
     "predict_pairs, left": lambda a: predict_pairs([TERM], R, R, a, ZERO),
-    "prox_l1": lambda a: prox_l1(a, 0.1),
-    "prox_l21": lambda a: prox_l21(a, 0.1),
-    "prox_squared_l1": lambda a: prox_squared_l1(a, 0.1),
-    "prox_squared_l21": lambda a: prox_squared_l21(a, 0.1),
-    "prox_power_l1": lambda a: prox_power_l1(a, 0.1, 3),
-    "prox_power_l21": lambda a: prox_power_l21(a, 0.1, 3),
-    "project_simplex": project_simplex,
     "solve_simplex, K": solve_simplex,
     "solve_simplex, q": lambda a: solve_simplex(np.eye(3), a),
     "holm": holm,
@@ -140,7 +124,6 @@ MISFITS = {
     "a count below 0": lambda: sample_negatives(LINKS, 4, 4, -1),
     "a seed below 0": lambda: split_pairs(LINKS, 4, seed=-1),
     "fewer scores than labels": lambda: link_metrics([1, 0], [1.0]),
-    "no point of a simplex": lambda: project_simplex(np.empty(0)),
     "no order": lambda: symmetric_polynomials([1.0], 0),
     "pairs beyond the rows": lambda: predict_pairs([TERM], R, R, np.array([9]), ZERO),
     "coefficients of other features": lambda: object_tables(R, np.ones(3), 2),
@@ -163,11 +146,10 @@ def test_right_arrays_of_other_kinds_are_taken():
 
 def test_every_function_of_the_modules_is_tried():
     import recsys.multilinear
-    import recsys.optim.prox
 
     tried = {name.split(",")[0].removeprefix("metrics.") for name in TAKES}
     others = {"diversity", "parse_metric", "ranking_values"}
-    for module in (recsys.multilinear, metrics, recsys.optim.prox):
+    for module in (recsys.multilinear, metrics):
         for name in module.__all__:
             if inspect.isfunction(getattr(module, name)):
                 assert name in tried | others, name

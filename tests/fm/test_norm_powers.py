@@ -1,21 +1,28 @@
 """The penalties of terms above order 2: their operators, and the solvers that take them."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from recsys import InputError
 from recsys.fm import AllSubsetsRegressor, FactorizationMachineRegressor
 from recsys.fm.penalties import PENALTIES
 from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, PRODUCT, Form
-from recsys.optim.prox import prox_power_l1, prox_power_l21, prox_squared_l1, prox_squared_l21
 from tests.fm.test_fm import task
 from tests.reference import prox as reference
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 VALUES = st.one_of(st.floats(-5, 5), st.sampled_from([0.0, 1.0, -1.0, 2.0]))
+
+
+def operator(name, P, strength, order):
+    """Return argmin ½‖Q − P‖² + strength·Ω(Q), the penalty without its 1/m!."""
+    return PENALTIES[name].prox(P, strength * math.factorial(order), Form(ANOVA, order, 1))
+
+
 STRENGTHS = st.one_of(st.floats(1e-3, 5), st.sampled_from([1e-12, 1e9]))
 
 
@@ -27,7 +34,7 @@ STRENGTHS = st.one_of(st.floats(1e-3, 5), st.sampled_from([1e-12, 1e9]))
 @example([1.0, 1e-200, 0.0], 0.1, 4)
 def test_the_operator_of_a_power_is_that_of_halving(values, strength, order):
     q = np.array(values)
-    p = prox_power_l1(q, strength, order)
+    p = operator("l1-power", q[:, None], strength, order)[:, 0]
     top = max(np.abs(q).max(), 1e-300)
     slow = reference.power_l1(np.abs(q), np.full(len(q), strength * order), order)
     if strength * order < np.inf:
@@ -43,11 +50,11 @@ def test_the_operator_of_a_power_is_that_of_halving(values, strength, order):
 def test_the_operator_of_a_power_is_the_minimum(values, strength, order, seed):
     Q = np.column_stack([values, np.array(values)[::-1] * 2])
     rng = np.random.default_rng(seed)
-    for operator, q, norm in (
-        (prox_power_l1, Q[:, 0], lambda p: np.abs(p).sum()),
-        (prox_power_l21, Q, lambda p: np.linalg.norm(p, axis=1).sum()),
+    for name, q, norm in (
+        ("l1-power", Q[:, :1], lambda p: np.abs(p).sum()),
+        ("l21-power", Q, lambda p: np.linalg.norm(p, axis=1).sum()),
     ):
-        p = operator(q, strength, order)
+        p = operator(name, q, strength, order)
 
         def value(p, q=q, norm=norm):
             return 0.5 * ((p - q) ** 2).sum() + strength * norm(p) ** order
@@ -63,29 +70,11 @@ def test_the_square_is_the_known_one_and_the_first_power_the_threshold():
     rng = np.random.default_rng(0)
     for strength in (1e-3, 0.1, 7.0):
         Q = rng.normal(size=(30, 3))
-        np.testing.assert_allclose(
-            prox_power_l1(Q[:, 0], strength, 2), prox_squared_l1(Q[:, 0], strength), atol=1e-14
-        )
-        np.testing.assert_allclose(
-            prox_power_l21(Q, strength, 2), prox_squared_l21(Q, strength), atol=1e-14
-        )
-        assert prox_power_l1(Q[:, 0], strength, 1) == pytest.approx(
-            np.sign(Q[:, 0]) * np.maximum(np.abs(Q[:, 0]) - strength, 0)
-        )
-
-
-def test_the_operators_refuse_what_they_cannot_take():
-    with pytest.raises(InputError, match="strength"):
-        prox_power_l1([1.0], -1.0, 3)
-    with pytest.raises(InputError, match="order"):
-        prox_power_l1([1.0], 1.0, 0)
-    with pytest.raises(InputError, match="finite"):
-        prox_power_l1([np.nan], 1.0, 3)
-    with pytest.raises(InputError, match="dimensions"):
-        prox_power_l21([1.0], 1.0, 3)
-    assert prox_power_l1([], 1.0, 3).shape == (0,) and prox_power_l21(
-        np.empty((0, 2)), 1.0, 3
-    ).shape == (0, 2)
+        for power, square, first in (("l1-power", "ti", "l1"), ("l21-power", "cs", "l21")):
+            known = PENALTIES[square].prox(Q, 2.0 * strength)
+            np.testing.assert_allclose(operator(power, Q, strength, 2), known, atol=1e-14)
+            threshold = PENALTIES[first].prox(Q, strength)
+            np.testing.assert_allclose(operator(power, Q, strength, 1), threshold, atol=1e-14)
 
 
 @pytest.mark.thorough

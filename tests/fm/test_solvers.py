@@ -19,7 +19,6 @@ from recsys.fm.solvers.pairs import pairs_of_rows
 from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, PRODUCT, Form
 from recsys.multilinear.losses import LOSSES, loss_names
 from recsys.multilinear.symmetric import symmetric_polynomials, with_size, without
-from recsys.optim.prox import prox_l21, prox_squared_l1, prox_squared_l21
 from tests.fm.test_fm import task
 from tests.reference import fm as reference
 
@@ -319,29 +318,21 @@ def test_the_other_models_are_fitted_by_the_other_solvers(model, solver):
 @settings(max_examples=60, deadline=None)
 def test_the_proximal_operators_minimise(q, strength):
     q = np.array(q)
-    a, b = prox_squared_l1(q, strength, "sort"), prox_squared_l1(q, strength, "random")
-    np.testing.assert_allclose(a, b, atol=1e-12)
-
-    def value(p):
-        return 0.5 * ((p - q) ** 2).sum() + strength * np.abs(p).sum() ** 2
-
-    rng = np.random.default_rng(0)
-    for step in (1e-1, 1e-3):
-        for _ in range(10):
-            assert value(a) <= value(a + step * rng.normal(size=len(q))) + 1e-12
     Q = np.column_stack([q, 2 * q])
-    for operator in (prox_squared_l21, prox_l21):
-        P = operator(Q, strength)
-        norms = np.linalg.norm(P, axis=1)
-        extra = strength * (norms.sum() ** 2 if operator is prox_squared_l21 else norms.sum())
-        base = 0.5 * ((P - Q) ** 2).sum() + extra
-        for _ in range(10):
-            R = P + 1e-3 * rng.normal(size=P.shape)
-            n = np.linalg.norm(R, axis=1)
-            other = 0.5 * ((R - Q) ** 2).sum() + strength * (
-                n.sum() ** 2 if operator is prox_squared_l21 else n.sum()
-            )
-            assert base <= other + 1e-12
+    rng = np.random.default_rng(0)
+    for name, norm in (
+        ("ti", lambda P: 0.5 * (np.abs(P).sum(axis=0) ** 2).sum()),
+        ("cs", lambda P: 0.5 * np.linalg.norm(P, axis=1).sum() ** 2),
+        ("l21", lambda P: np.linalg.norm(P, axis=1).sum()),
+    ):
+
+        def value(P, norm=norm):
+            return 0.5 * ((P - Q) ** 2).sum() + strength * norm(P)
+
+        P = PENALTIES[name].prox(Q, strength)
+        for step in (1e-1, 1e-3):
+            for _ in range(10):
+                assert value(P) <= value(P + step * rng.normal(size=P.shape)) + 1e-12
 
 
 @given(st.lists(st.floats(0, 3), min_size=1, max_size=7), st.integers(1, 5))

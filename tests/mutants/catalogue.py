@@ -249,8 +249,8 @@ MUTANTS = [
     Mutant(
         "the proximal operator of TI steps twice as far",
         "optim/prox.py",
-        "return np.sign(q) * np.maximum(sizes - cut, 0.0)",
-        "return np.sign(q) * np.maximum(sizes - 2.0 * cut, 0.0)",
+        "sizes[j] = max(sizes[j] - cut * S**r, 0.0) if kept[j] else 0.0",
+        "sizes[j] = max(sizes[j] - 2.0 * cut * S**r, 0.0) if kept[j] else 0.0",
         PROX,
     ),
     Mutant(
