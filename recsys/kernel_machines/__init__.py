@@ -1,14 +1,6 @@
 """Kernel machines as scikit-learn estimators: KOMD, and learned combinations of kernels."""
 
 from recsys.kernel_machines.komd import KOMD
-from recsys.kernel_machines.mkl import GRAM, RMKL, AverageMKL, EasyMKL
-from recsys.kernel_machines.selection import radius_margin_ratio
+from recsys.kernel_machines.mkl import GRAM, RMKL, AverageMKL, EasyMKL, radius_margin_ratio
 
-__all__ = [
-    "GRAM",
-    "KOMD",
-    "RMKL",
-    "AverageMKL",
-    "EasyMKL",
-    "radius_margin_ratio",
-]
+__all__ = ["GRAM", "KOMD", "RMKL", "AverageMKL", "EasyMKL", "radius_margin_ratio"]

@@ -71,13 +71,12 @@ class KOMD(TwoClassMixin, BaseEstimator):
     regularization : float in 0…1
         λ.
     kernel : "precomputed", str, Kernel, Expression or callable
-        A kernel, or a name in `recsys.kernels.list_kernels()`. Every kernel of this library, including
-        `linear` and `rbf`, treats values above 0 as 1 and other values as 0. A function of two matrices
-        uses the values.
+        A name in `recsys.kernels.list_kernels()`, a kernel, or a function of two matrices. All kernels
+        of this library take values above 0 as 1 and others as 0; a function gets the values.
     kernel_params : dict, optional
         Parameters of a kernel name.
     normalize : bool
-        Whether to scale the kernel to unit diagonal; not for precomputed kernels.
+        Scale the kernel to unit diagonal; not for precomputed kernels.
     tol : float > 0
         Residual of the optimality conditions, relative to the kernel's mean diagonal.
 
@@ -122,11 +121,7 @@ class KOMD(TwoClassMixin, BaseEstimator):
         K, sign = self._gram(X, None), np.where(y == self.classes_[1], 1.0, -1.0)
         if K.shape[0] != K.shape[1]:
             raise InputError(f"a precomputed kernel must be square to fit, not {K.shape}")
-        if lam == 1.0:
-            gamma, self.gap_ = np.where(sign > 0, 1 / (sign > 0).sum(), 1 / (sign < 0).sum()), 0.0
-        else:
-            solved = margin_program(K, sign, ridge=lam / (1.0 - lam), tol=self.tol)
-            gamma, self.gap_ = solved.weights, solved.gap
+        gamma, self.gap_ = margin_weights(K, sign, lam, self.tol)
         self.dual_ = sign * gamma
         image = K @ self.dual_
         self.intercept_ = float(0.5 * (gamma @ image))
@@ -154,3 +149,13 @@ class KOMD(TwoClassMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self._precomputed
         return tags
+
+
+def margin_weights(
+    K: NDArray[np.float64], sign: NDArray[np.float64], lam: float, tol: float
+) -> tuple[NDArray[np.float64], float]:
+    """Return the weights γ of a machine on K, and the certified gap of its program."""
+    if lam == 1.0:
+        return np.where(sign > 0, 1 / (sign > 0).sum(), 1 / (sign < 0).sum()), 0.0
+    solved = margin_program(K, sign, ridge=lam / (1.0 - lam), tol=tol)
+    return solved.weights, solved.gap

@@ -15,19 +15,19 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from recsys.errors import InputError
-from recsys.kernel_machines.komd import kernel_function
-from recsys.kernel_machines.selection import SOLVER_TOLERANCE, least_margin, ratio_and_programs
+from recsys.kernel_machines.komd import kernel_function, margin_weights
 from recsys.kernels import make_kernel
-from recsys.kernels.expressiveness import margin_program, radius_program
+from recsys.kernels.expressiveness import Program, margin_program, radius_program
 from recsys.utils.features import checked_rows
-from recsys.utils.memory import check_fits
+from recsys.utils.memory import check_memory
 from recsys.utils.two_classes import TwoClassMixin, two_classes
 from recsys.utils.validation import check_integer, check_real
 
+SOLVER_TOLERANCE = 1e-7
 # Soft margins are as small as 4/rows, of which this is still a small share.
 SOFT_TOLERANCE = 1e-9
-# The share of what the gradient promises that a step must gain (Armijo 1966). With any gain allowed, a
-# step that is twice the right one is kept for ever: it goes from one side of the minimum to the other.
+# The share of what the gradient promises that a step must gain (Armijo 1966): any gain would keep a step
+# that goes from one side of the minimum to the other.
 SUFFICIENT = 0.25
 
 Array = NDArray[np.float64]
@@ -40,20 +40,18 @@ class _Combination(TwoClassMixin, BaseEstimator):
     Parameters
     ----------
     kernels : list of kernels, "precomputed", or None
-        Names, Kernels, Expressions or callables; mC of every degree by default. Kernels of this library
-        treat values above 0 as 1 and other values as 0.
+        As in `KOMD`; mC of every degree by default.
     normalize : bool
-        Whether to scale each kernel to unit diagonal.
+        Scale each kernel to unit diagonal.
     identity : bool
-        Whether to add the identity as a kernel, so that the data are separable (9.18).
+        Add the identity as a kernel, so that the data are separable (9.18).
 
     Attributes
     ----------
     weights_ : (kernels,) float64
         Weights; that of the identity is last.
     margin_, radius_, ratio_ : float
-        ρ, R and R²/(rows·ρ²) on the training rows; the ratio is infinite if the combination does not
-        separate the classes.
+        ρ, R and R²/(rows·ρ²) on the training rows; infinite if the classes are not separated.
     """
 
     kernels: Any = None
@@ -73,10 +71,7 @@ class _Combination(TwoClassMixin, BaseEstimator):
         return self
 
     def decision_function(self, X: ArrayLike) -> Array:
-        """Return the score, above 0 for the second class, of (rows, features).
-
-        If precomputed of (kernels, rows, training rows).
-        """
+        """Return scores, above 0 for the second class; precomputed: (kernels, rows, training rows)."""
         check_is_fitted(self)
         if self._precomputed:
             parts = [np.asarray(K, dtype=np.float64) for K in X]  # type: ignore[union-attr]
@@ -91,7 +86,7 @@ class _Combination(TwoClassMixin, BaseEstimator):
         return self.weights_[: len(parts)] @ scores - self.intercept_
 
     def _check_parameters(self) -> None:
-        """Refuse parameters out of range."""
+        pass
 
     def _learn(self, grams: Array, sign: Array) -> Array:
         raise NotImplementedError
@@ -117,9 +112,8 @@ class _Combination(TwoClassMixin, BaseEstimator):
         if len(y) != rows:
             raise InputError(f"y has {len(y)} entries for {rows} rows")
         count = self.n_kernels_ + self.identity
-        check_fits(
-            count * rows * rows, f"{count} Gram matrices of {rows:,} rows", "use fewer rows or kernels"
-        )
+        what = f"{count} Gram matrices of {rows:,} rows"
+        check_memory(8 * count * rows * rows, what, "use fewer rows or kernels")
         grams = np.empty((count, rows, rows))
         for k in range(self.n_kernels_):
             grams[k] = given[k] if self._precomputed else self._functions[k](X, normalize=self.normalize)
@@ -142,15 +136,6 @@ class AverageMKL(_Combination):
     """The mean of the kernels: a strong baseline.
 
     Other parameters: as in `_Combination`.
-
-    Examples
-    --------
-    >>> from recsys.datasets import load_table
-    >>> table = load_table("monks-1")
-    >>> from recsys.kernel_machines import AverageMKL
-    >>> model = AverageMKL(["linear", "mdnf"]).fit(table.X, table.y)
-    >>> model.weights_.round(2)
-    array([0.33, 0.33, 0.33])
     """
 
     def _learn(self, grams: Array, sign: Array) -> Array:
@@ -191,14 +176,7 @@ class EasyMKL(_Combination):
         check_real("regularization", self.regularization, 0.0, 1.0)
 
     def _learn(self, grams: Array, sign: Array) -> Array:
-        lam = float(self.regularization)
-        if lam == 1.0:
-            gamma = np.where(sign > 0, 1 / (sign > 0).sum(), 1 / (sign < 0).sum())
-        else:
-            # The mean keeps the solver's scale; its ridge is that of the sum, divided likewise.
-            K = grams.mean(axis=0)
-            ridge = lam / (1 - lam) / len(grams)
-            gamma = margin_program(K, sign, ridge=ridge, tol=SOLVER_TOLERANCE).weights
+        gamma, _ = margin_weights(grams.sum(axis=0), sign, self.regularization, SOLVER_TOLERANCE)
         shares = np.maximum(forms(grams, sign * gamma)[0], 0.0)
         total = shares.sum()
         return shares / total if total > 0 else np.full(len(grams), 1.0 / len(grams))
@@ -218,9 +196,10 @@ class _Descent(_Combination):
     Attributes
     ----------
     n_iter_ : int
-        Number of steps.
     stopped_ : "tolerance", "step" or "max_iter"
         Reason for the end; "step" if no step lowers the ratio enough, or if the ratio is infinite.
+    gap_ : float
+        Certified bound on the share by which the value exceeds its minimum over all weights.
     """
 
     learning_rate: float = 1.0
@@ -297,8 +276,6 @@ class GRAM(_Descent):
     ----------
     ratios_ : list of float
         R²/(rows·ρ²) after each accepted step, beginning with equal weights.
-    gap_ : float
-        Certified bound on the share by which the ratio exceeds its minimum over all weights.
 
     Notes
     -----
@@ -354,21 +331,10 @@ class RMKL(_Descent):
     ----------
     objectives_ : list of float
         J after each accepted step, beginning with equal weights.
-    gap_ : float
-        Certified bound on the share by which J exceeds its minimum.
 
     Notes
     -----
     Source: Do, Kalousis, Woznica and Hilario 2009.
-
-    Examples
-    --------
-    >>> from recsys.datasets import load_table
-    >>> table = load_table("monks-1")
-    >>> from recsys.kernel_machines import RMKL
-    >>> model = RMKL(["linear", "mdnf"]).fit(table.X, table.y)
-    >>> model.weights_.round(2)
-    array([0., 1., 0.])
     """
 
     tol: float = 1e-5
@@ -408,9 +374,54 @@ def forms(grams: Array, *vectors: Array) -> Array:
 
 
 def _gap(ratio: float, a: Array, b: Array) -> float:
-    """Return 1 − min(a/b)/ratio, a bound: a and b are gradients of a convex and a concave function.
-
-    At any other weights ν the value is at least ⟨ν,a⟩/⟨ν,b⟩, and that at least the least a/b.
-    """
+    """Return 1 − min(a/b)/ratio: at any weights ν the value is at least ⟨ν,a⟩/⟨ν,b⟩ ≥ min(a/b)."""
     least = float(np.min(a / np.maximum(b, 1e-300)))
     return max(1.0 - least / ratio, 0.0) if ratio < np.inf else 1.0
+
+
+def radius_margin_ratio(K: ArrayLike, y: ArrayLike, identity: float = 0.0) -> float:
+    """Return R²/(rows·ρ²) of a Gram matrix, infinite for classes that K does not separate.
+
+    Smaller values give lower error bounds.
+
+    Parameters
+    ----------
+    K : (rows, rows) float
+    y : (rows,)
+        Two classes.
+    identity : float in 0…1
+        Share t of the identity in K ← (1 − t)·K + t·(mean diagonal)·I, which keeps the ratio finite.
+
+    Notes
+    -----
+    Source: Polato's thesis, 8.4 and 9.3.2.
+
+    Examples
+    --------
+    >>> from recsys.datasets import load_table
+    >>> table = load_table("monks-1")
+    >>> from recsys.kernels import make_kernel
+    >>> from recsys.kernel_machines import radius_margin_ratio
+    >>> round(radius_margin_ratio(make_kernel("mdnf")(table.X, normalize=True), table.y), 2)
+    0.07
+    """
+    share = check_real("identity", identity, 0.0, 1.0)
+    K = np.asarray(K, dtype=np.float64)
+    G = (1.0 - share) * K
+    G[np.diag_indices_from(G)] += share * float(np.mean(np.diag(K)))
+    return ratio_and_programs(G, y)[0]
+
+
+def ratio_and_programs(G: Array, y: ArrayLike) -> tuple[float, Program, Program]:
+    """Return R²/(rows·ρ²) of G and the programs of ρ and R."""
+    margin = margin_program(G, y, tol=SOLVER_TOLERANCE)
+    if margin.squared <= 10.0 * margin.gap:  # rounding might pass for a margin
+        margin = margin_program(G, y)
+    ball = radius_program(G, tol=SOLVER_TOLERANCE)
+    separated = margin.squared > least_margin(G)
+    return ball.squared / margin.squared / len(G) if separated else float("inf"), margin, ball
+
+
+def least_margin(G: Array) -> float:
+    """Return the ρ² below which classes count as inseparable: a share of the mean diagonal."""
+    return 1e-9 * max(float(np.mean(np.diag(G))), 1e-300)

@@ -242,8 +242,8 @@ MUTANTS = [
     Mutant(
         "EasyMKL regularises the mean of the kernels, not their sum",
         "kernel_machines/mkl.py",
-        "ridge = lam / (1 - lam) / len(grams)",
-        "ridge = lam / (1 - lam)",
+        "margin_weights(grams.sum(axis=0), sign",
+        "margin_weights(grams.mean(axis=0), sign",
         MACHINES,
     ),
     Mutant(
