@@ -50,12 +50,30 @@ class Side(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """N pairs of (left, right) objects; symmetric ones predict the mean of both directions."""
+    """N pairs of (left, right) objects; symmetric ones predict the mean of both directions.
+
+    `cells` is a (left objects, right objects) matrix with an entry for each pair; `order` has the pairs
+    in the order of the entries.
+    """
 
     left: NDArray[np.int64]
     right: NDArray[np.int64]
     sides: tuple[Side, Side]
     symmetric: bool
+    cells: sp.csr_matrix
+    order: NDArray[np.int64] | slice
+
+    def sums(self, at: int, values: Array, columns: Array) -> Array:
+        """Return Σ value·columns[other object] over the pairs of each object of a side.
+
+        Where pairs are symmetric, an object's pairs are those that it begins and those that it ends.
+        """
+        cells = sp.csr_matrix(
+            (values[self.order], self.cells.indices, self.cells.indptr), self.cells.shape
+        )
+        if self.symmetric:
+            return cells @ columns + cells.T @ columns
+        return (cells if at == 0 else cells.T) @ columns
 
 
 def make_pairs(
@@ -69,10 +87,14 @@ def make_pairs(
 
     Pairs in the order of `left` are walked fastest.
     """
+    is_sorted = bool((left[1:] >= left[:-1]).all())
+    order = slice(None) if is_sorted else np.argsort(left, kind="stable")
+    ends = np.concatenate([[0], np.cumsum(np.bincount(left, minlength=A.shape[0]))])
+    cells = sp.csr_matrix((np.ones(len(left)), right[order], ends), (A.shape[0], B.shape[0]))
     if symmetric:
         one = _side(A, np.concatenate([left, right]))
-        return Pairs(left, right, (one, one), True)
-    return Pairs(left, right, (_side(A, left), _side(B, right)), False)
+        return Pairs(left, right, (one, one), True, cells, order)
+    return Pairs(left, right, (_side(A, left), _side(B, right)), False, cells, order)
 
 
 def _side(X: sp.csr_matrix, ids: NDArray[np.int64]) -> Side:

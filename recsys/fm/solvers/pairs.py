@@ -16,14 +16,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import SUMS, jit
+from recsys._jit import jit
 from recsys.errors import InputError
 from recsys.fm.penalties import L2, TI, prox_scalar
 from recsys.fm.solvers.base import SOLVERS
 from recsys.fm.solvers.descent import Descent, Shrinkage, visiting_order
 from recsys.multilinear.arrays import Compressed, Target
 from recsys.multilinear.forms import ANOVA
-from recsys.multilinear.losses import loss_slope, weighted_slopes
+from recsys.multilinear.losses import weighted_slopes
 from recsys.multilinear.pairs import (
     Pairs,
     PairTerm,
@@ -91,7 +91,7 @@ def pairs_of_rows(X: sp.csr_matrix, ends: tuple[NDArray[np.int64], NDArray[np.in
 
 
 def _distinct_rows(X: sp.csr_matrix) -> tuple[sp.csr_matrix, NDArray[np.int64]]:
-    """Return the rows that differ, by hashes of 64 bits, and which of them each row is."""
+    """Return the rows that differ, by hashes of 64 bits and in order, and which of them each row is."""
     X.sort_indices()
     keys = np.random.default_rng(0).integers(1, 2**63, size=X.shape[1], dtype=np.uint64)
     hashes = (X.data.view(np.uint64) ^ keys[X.indices]) * np.uint64(0x9E3779B97F4A7C15)
@@ -99,7 +99,10 @@ def _distinct_rows(X: sp.csr_matrix) -> tuple[sp.csr_matrix, NDArray[np.int64]]:
     sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(hashes, dtype=np.uint64)])
     of_rows = sums[X.indptr[1:]] - sums[X.indptr[:-1]]
     _, first, which = np.unique(of_rows, return_index=True, return_inverse=True)
-    return sp.csr_matrix(X[first]), which.astype(np.int64)
+    order = np.argsort(first)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return sp.csr_matrix(X[first[order]]), place[which].astype(np.int64)
 
 
 def pair_epoch(
@@ -227,15 +230,12 @@ class _Quadratics:
         a, b = np.tril_indices(numbers)
         self.place = np.empty((numbers, numbers), dtype=np.int64)
         self.place[a, b] = self.place[b, a] = np.arange(len(a))
-        products = np.hstack([psi[:, a] * psi[:, b], psi])
-        sums = np.zeros((pairs.sides[at].rows.shape[0], products.shape[1]))
-        ends = [(pairs.left, pairs.right), (pairs.right, pairs.left)]
-        for here, there in ends if pairs.symmetric else [ends[at]]:
-            _sum_products(here, there, *target, products, len(a), sums)
-        sums /= len(target.y)
+        products = np.take(psi, a, axis=1) * np.take(psi, b, axis=1)
+        n = len(target.y)
         # a symmetric pair moves at both ends: (x + y)² ≤ 2x² + 2y² keeps the bound
-        self.curvatures = sums[:, : len(a)] * (2.0 if pairs.symmetric else 1.0)
-        self.gradients = sums[:, len(a) :]
+        bound = target.curvature * (2.0 if pairs.symmetric else 1.0)
+        self.curvatures = pairs.sums(at, target.row_weights * (bound / n), products)
+        self.gradients = pairs.sums(at, weighted_slopes(target) / n, psi)
 
     def state(self, own: NDArray[np.int64], scale: Vector, table: Vector) -> Vector:
         """Return m gradients, m·m curvatures and A^1…A^m of one component, (objects, 2m + m²)."""
@@ -272,18 +272,6 @@ def _fit_weight(
 
 
 # ---- kernels
-
-
-@jit(fastmath=SUMS)
-def _sum_products(here, there, y, pred, loss, bound, weights, products, split, sums):
-    """Add bound·products of the first `split` columns, slope·products of the others, to each object."""
-    for i in range(len(here)):
-        total, row = sums[here[i]], products[there[i]]
-        slope, curvature = weights[i] * loss_slope(loss, pred[i], y[i]), weights[i] * bound
-        for a in range(split):
-            total[a] += curvature * row[a]
-        for a in range(split, len(row)):
-            total[a] += slope * row[a]
 
 
 @jit
