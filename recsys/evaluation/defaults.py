@@ -37,14 +37,7 @@ class Comparison(NamedTuple):
 
 
 def default_comparison(data: Interactions, folds: int) -> Comparison:
-    """Return the models to compare on a table, the slow ones set smaller where it is large.
-
-    Examples
-    --------
-    >>> import recsys
-    >>> default_comparison(recsys.load_dataset("sample"), 5).note
-    ''
-    """
+    """Return the models to compare on a table, the slow ones set smaller where it is large."""
     pairs, items = len(data.users), data.n_items
     only = max(1, min(folds, folds * USUAL_PAIRS // pairs))
     lengths = np.bincount(data.users).astype(np.float64)

@@ -28,12 +28,6 @@ def named_models(models: Any) -> list[NamedModel]:
 
     The default label is the specification, the name of a ranker with its changed parameters, or the
     class of another object.
-
-    Examples
-    --------
-    >>> from recsys import EASE
-    >>> [one.label for one in named_models(["popularity", EASE(100.0), ("mine", EASE())])]
-    ['popularity', 'ease:regularization=100.0', 'mine']
     """
     if isinstance(models, Mapping):
         models = list(models.items())

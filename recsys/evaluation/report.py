@@ -165,18 +165,11 @@ class Report:
         the number of users with a value.
         """
         ends = self._intervals()
-        rows = [
-            (
-                r.model,
-                name,
-                value.mean,
-                value.std if self.folds > 1 else float("nan"),
-                *ends[r.model, name],
-                value.users,
-            )
-            for r in self.results
-            for name, value in r.metrics.items()
-        ]
+        rows = []
+        for r in self.results:
+            for name, value in r.metrics.items():
+                std = value.std if self.folds > 1 else float("nan")
+                rows.append((r.model, name, value.mean, std, *ends[r.model, name], value.users))
         names = ("model", "metric", "mean", "std", "low", "high", "users")
         return frames.make(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)), kind)
 
@@ -202,9 +195,9 @@ class Report:
             raise InputError(f"no users' attribute {attribute!r}: {did_you_mean(attribute, known)}")
         keys = [key for key in self._columns if key[1] not in self.per_fold]
         if not keys:
+            names = ", ".join(self.definitions)
             raise InputError(
-                f"{', '.join(self.definitions)}: only one value for all users; use a "
-                "metric per user, such as auc"
+                f"{names}: only one value for all users; use a metric per user, such as auc"
             )
         groups = _grouped(self.rows[attribute])
         out = []
@@ -245,11 +238,9 @@ class Report:
             sign = 1 if self.better[name] == "less" else -1
             ranked = sorted(self.results, key=lambda r: sign * r.metrics[name].mean)
             first_two = {r.model for r in ranked[:2]}
-            lines += [
-                verdict(c)
-                for c in self.comparisons
-                if c["metric"] == name and {c["first"], c["second"]} == first_two
-            ]
+            for c in self.comparisons:
+                if c["metric"] == name and {c["first"], c["second"]} == first_two:
+                    lines.append(verdict(c))
         return lines
 
     def decision(self) -> str:
@@ -285,12 +276,11 @@ class Report:
         label = self.result(model).model
         if label not in self.lists:
             raise InputError("no lists were kept: pass keep_lists=100 to evaluate")
-        items = _texts("item", self.item_ids)
+        items, (ids, scores) = _texts("item", self.item_ids), self.lists[label]
+        listed = (ids >= 0) & (scores > LOWEST)
         return {
-            user: {items[j]: s for j, s in zip(ids, scores, strict=True) if j >= 0 and s > LOWEST}
-            for user, ids, scores in zip(
-                self._queries(), *(part.tolist() for part in self.lists[label]), strict=True
-            )
+            user: {items[j]: s for j, s in zip(ids[row][keep], scores[row][keep].tolist(), strict=True)}
+            for row, (user, keep) in enumerate(zip(self._queries(), listed, strict=True))
         }
 
     def qrels(self) -> dict[str, dict[str, int]]:
@@ -340,13 +330,9 @@ class Report:
         for result in results:
             for name, value in result["metrics"].items():
                 value["low"], value["high"] = ends[result["model"], name]
-        head = ("dataset", "protocol", "folds", "seed", "users", "items", "interactions")
+        head = ("dataset", "protocol", "folds", "seed", "users", "items", "interactions", "results")
         rest = ("comparisons", "definitions", "better", "notes", "failed")
-        return (
-            {key: getattr(self, key) for key in head}
-            | {"results": results}
-            | {key: getattr(self, key) for key in rest}
-        )
+        return {key: getattr(self, key) for key in (*head, *rest)} | {"results": results}
 
     def __repr__(self) -> str:
         models = ", ".join(r.model for r in self.results)

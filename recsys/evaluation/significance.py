@@ -138,13 +138,6 @@ def mean_intervals(
     Values, (rows, columns), are NaN where there was nothing to measure; `users` and `folds`, (rows,),
     say whose value it is, and in which fold. Low and high, (columns,), are NaN for a column without
     values.
-
-    Examples
-    --------
-    >>> values = np.tile([[0.0], [1.0]], (50, 1))
-    >>> low, high = mean_intervals(values, np.arange(100), np.zeros(100, dtype=int))
-    >>> bool(0.38 < low[0] < 0.42 and 0.58 < high[0] < 0.62)
-    True
     """
     low, high = np.full((2, values.shape[1]), np.nan)
     known = np.isfinite(values)

@@ -125,7 +125,7 @@ class KOMD(TwoClassMixin, BaseEstimator):
         self.dual_ = sign * gamma
         image = K @ self.dual_
         self.intercept_ = float(0.5 * (gamma @ image))
-        self.margin_ = float(np.sqrt(max(self.dual_ @ image, 0.0)))
+        self.margin_ = float(np.sqrt(max(float(self.dual_ @ image), 0.0)))
         self.X_fit_ = None if self._precomputed else X
         return self
 

@@ -34,14 +34,6 @@ class ListContext:
     test : (users, items) CSR, optional
     users : (lists,) int64, optional
         Users of the lists, as rows of `train` and `test`; all users by default.
-
-    Examples
-    --------
-    >>> import scipy.sparse as sp
-    >>> from recsys.evaluation.metrics import ListContext, coverage
-    >>> train = sp.csr_matrix([[1, 0, 0], [1, 1, 0]])
-    >>> coverage([[1, 2], [2, -1]], ListContext(train))
-    0.6666666666666666
     """
 
     train: sp.csr_matrix
@@ -114,12 +106,6 @@ class Metric:
         Whether it accepts @k.
     better : "more", "less" or ""
         Whether higher or lower values are better; "" for neither.
-
-    Examples
-    --------
-    >>> from recsys.evaluation.metrics import METRICS
-    >>> METRICS.get("coverage").per_user, METRICS.get("auc").cutoff
-    (False, False)
     """
 
     name: str

@@ -181,13 +181,7 @@ def ranking_values(
 ) -> NDArray[np.float64]:
     """Return several metrics in one pass over the scores: (users, metrics) float64.
 
-    Parameters
-    ----------
-    parsed : sequence of (RankingMetric, k, name)
-        As `parse_metric` returns them.
-    scores, train, test
-        As in `expected_gains`.
-
+    `parsed` are as `parse_metric` returns them, `scores`, `train` and `test` as in `expected_gains`.
     """
     for metric, _, name in parsed:
         if not isinstance(metric, RankingMetric):
