@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from recsys.errors import InputError
@@ -121,11 +122,7 @@ class Columns:
 
 
 def plain_name(name: object) -> str:
-    """Return a name in lower case without accents, blanks and marks.
-
-    >>> plain_name("Kunden-Nr."), plain_name("movieId"), plain_name("Évaluation")
-    ('kundennr', 'movieid', 'evaluation')
-    """
+    """Return a name such as "Kunden-Nr." in lower case without accents, blanks and marks."""
     return "".join(words_of(str(name)))
 
 
@@ -137,11 +134,7 @@ def words_of(name: str) -> list[str]:
 
 
 def title_column(names: Sequence[object]) -> object | None:
-    """Return the column of titles in a table of items: "title", or the first with a similar name.
-
-    >>> title_column(["Bezeichnung", "Preis"]), title_column(["name", "title"]), title_column(["Preis"])
-    ('Bezeichnung', 'title', None)
-    """
+    """Return the column of titles in a table of items: "title", or the first with a similar name."""
     if "title" in names:
         return "title"
     return next((name for name in names if plain_name(name) in TITLE), None)
@@ -230,64 +223,46 @@ class Cells:
 
 
 def _kind(column: Any) -> Any:
-    import pyarrow as pa
-
     return column.type.value_type if pa.types.is_dictionary(column.type) else column.type
 
 
 def _is_text(kind: Any) -> bool:
-    import pyarrow as pa
-
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+
+
+def _text(cell: Any) -> str:
+    return cell.decode(errors="backslashreplace") if isinstance(cell, bytes) else str(cell)
 
 
 def _coded(column: Any) -> tuple[NDArray[np.int32], list[Any]]:
     """Return a code for each cell, −1 where it is null, and the different cells."""
-    import pyarrow as pa
-
     kind = _kind(column)
     if not pa.types.is_dictionary(column.type):
-        if not pa.types.is_primitive(kind) and not pa.types.is_decimal(kind) and not _is_text(kind):
-            cells = [cell if cell is None else _text(cell) for cell in column.to_pylist()]
+        if not (pa.types.is_primitive(kind) or pa.types.is_decimal(kind) or _is_text(kind)):
+            cells = [None if cell is None else _text(cell) for cell in column.to_pylist()]
             column = pa.chunked_array([pa.array(cells, pa.large_string())])
         column = column.dictionary_encode()
-    if column.num_chunks == 0:
-        return np.zeros(0, np.int32), []
-    whole = column.unify_dictionaries().combine_chunks()
-    if isinstance(whole, pa.ChunkedArray):
-        whole = whole.chunk(0)
+    whole = pa.concat_arrays(column.unify_dictionaries().chunks)
     codes = whole.indices.cast(pa.int32()).fill_null(-1).to_numpy(zero_copy_only=False)
     values = whole.dictionary.to_pylist()
     return codes, [_text(value) if isinstance(value, bytes) else value for value in values]
 
 
-def _text(cell: Any) -> str:
-    try:
-        return cell.decode() if isinstance(cell, bytes) else str(cell)
-    except UnicodeDecodeError:  # a UUID in 16 bytes
-        return str(cell)
-
-
 def ids_of(where: str, name: str, column: Any, as_text: bool = False) -> Ids:
     """Return a column as ids: text, or integers of a table in memory; those of a file are text."""
-    import pyarrow as pa
-
-    kind, column_name = _kind(column), f"{where}: {name[:60]}"
-    if pa.types.is_nested(kind):
-        raise InputError(f"{column_name} must be text or integers, one per row")
+    kind, what = _kind(column), f"{where}: {name[:60]}"
+    temporal = pa.types.is_temporal(kind) and not as_text
+    if pa.types.is_nested(kind) or pa.types.is_boolean(kind) or temporal:
+        raise InputError(f"{what} must be text or integers, not {kind}")
     codes, values = _coded(column)
     known = [value for value in values if value is not None and value == value]
-    if pa.types.is_boolean(kind):
-        raise InputError(f"{column_name} contains truth values; ids must be text or integers")
-    if pa.types.is_temporal(kind) and not as_text:
-        raise InputError(f"{column_name} must be text or integers, not {kind}")
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         if any(abs(value) == np.inf or value != int(value) for value in known):
-            raise InputError(f"{column_name} contains fractions; ids must be text or integers")
+            raise InputError(f"{what} contains fractions; ids must be text or integers")
         most = 2.0 ** (24 if pa.types.is_float32(kind) else 53)
         if pa.types.is_floating(kind) and any(abs(value) >= most for value in known):
             raise InputError(
-                f"{column_name} contains rounded ids such as {max(known, key=abs):.0f}: floats are "
+                f"{what} contains rounded ids such as {max(known, key=abs):.0f}: floats are "
                 f"not exact from {most:.0f} on; use text or integers"
             )
         values = [int(value) if value is not None and value == value else None for value in values]
@@ -296,14 +271,12 @@ def ids_of(where: str, name: str, column: Any, as_text: bool = False) -> Ids:
         values, notes = _clean(name, codes, values)
     elif as_text:
         values = [None if value is None else str(value) for value in values]
-    place = {value: k for k, value in enumerate(dict.fromkeys(v for v in values if v is not None))}
-    ids = np.fromiter(place, dtype=object, count=len(place))
-    merged = np.array([place.get(value, -1) for value in values] + [-1], dtype=np.int32)[codes]
-    order, first = pd.factorize(merged)
-    for none in np.flatnonzero(first < 0):
-        order = np.where(order == none, -1, order - (order > none))
-        first = np.delete(first, none)
-    return Ids(order.astype(np.int32), ids[first], notes)
+    cells = np.empty(len(values) + 1, dtype=object)  # the last one is none, of code −1
+    cells[:-1] = values
+    same, ids = pd.factorize(cells)
+    used = same.astype(np.int32)[codes]
+    order, first = pd.arrays.IntegerArray(used, used < 0).factorize()
+    return Ids(order.astype(np.int32), ids[first.to_numpy(np.int32)], notes)
 
 
 def _clean(name: str, codes: NDArray[np.int32], values: list[str | None]) -> tuple[list[Any], list[str]]:
@@ -339,8 +312,6 @@ def parsed(texts: Sequence[str], decimal: str | None = None) -> tuple[NDArray[np
 
 def floats(column: Any, decimal: str | None = None) -> NDArray[np.float64] | None:
     """Return a column as floats, missing ones NaN; None if some cells are no numbers."""
-    import pyarrow as pa
-
     kind = _kind(column)
     if pa.types.is_temporal(kind):
         return None
@@ -393,8 +364,6 @@ def numbers_of(where: str, name: str, column: Any, decimal: str | None = None) -
 
 def times_of(where: str, name: str, column: Any, day_first: bool | None = None) -> Cells:
     """Return a column as points in time: seconds since 1970 of dates and epochs, or plain numbers."""
-    import pyarrow as pa
-
     if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type):
         moments = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
         return _cells(moments.cast(pa.float64(), safe=False).to_numpy() / 1e6)
@@ -469,19 +438,16 @@ def _dates(
         return int(np.isfinite(_seconds(few, form)).sum())
 
     orders = [*(DAYS_FIRST if day_first is not False else ()), *(() if day_first else MONTHS_FIRST)]
-    form, most = "ISO8601", count("ISO8601")
     others = [date + clock for clock in CLOCKS for date in (*orders, *OTHER_DATES)]
-    for other in (*others, *WITH_ZONE):
-        if most == len(few):
-            break
-        if (number := count(other)) > most:
-            form, most = other, number
+    form = "ISO8601"
+    if count(form) < len(few):
+        form = max((form, *others, *WITH_ZONE), key=count)
     days, months = form.startswith(DAYS_FIRST), form.startswith(MONTHS_FIRST)
     if not days and not months:
         return _seconds(cells, form), None
     if days and day_first is None:
         other = form.replace("%d", "%x").replace("%m", "%d").replace("%x", "%m")
-        if count(other) == most:
+        if count(other) == count(form):
             such = next(cell for cell in filled if np.isfinite(_seconds([cell], form))[0])
             raise InputError(
                 f"{where}: {name[:60]} has ambiguous dates such as {such[:40]!r}: pass day_first=True "

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
@@ -82,6 +83,10 @@ class Interactions:
 
     def __post_init__(self) -> None:
         """Refuse pairs that do not fit each other or the ids, before matrices are built from them."""
+        for what in ("users", "items", *COLUMNS):
+            shape = np.shape(getattr(self, what))
+            if getattr(self, what) is not None and shape != np.shape(self.users):
+                raise InputError(f"{self.name}: {what} has shape {shape} for {len(self.users)} pairs")
         for what, ids in (("users", self.user_ids), ("items", self.item_ids)):
             index = np.asarray(getattr(self, what))
             if index.ndim != 1 or index.dtype.kind not in "iu":
@@ -91,12 +96,6 @@ class Interactions:
                 )
             if len(index) and (index.min() < 0 or index.max() >= len(ids)):
                 raise OutOfRangeError(f"{self.name}: {what} must be within 0…{len(ids) - 1}")
-        for what in ("items", *COLUMNS):
-            given = getattr(self, what)
-            if given is not None and np.shape(given) != np.shape(self.users):
-                raise InputError(
-                    f"{self.name}: {what} has shape {np.shape(given)} for {len(self.users)} pairs"
-                )
 
     @classmethod
     def from_ids(
@@ -113,6 +112,8 @@ class Interactions:
     ) -> Interactions:
         """Return interactions of ids; repeated pairs are merged.
 
+        Values are matched by position; indices of Series are ignored.
+
         Parameters
         ----------
         users, items : (rows,) array, Series or list
@@ -128,36 +129,36 @@ class Interactions:
             Weight of a repeated pair: the sum of its weights, the number of its rows, or the weight of
             its latest row (by time, else by position). The default is the sum if there are weights, else
             the latest row. Rating and time are always from the latest row.
-
-        Values are matched by position; indices of Series are ignored.
         """
-        optional = {"rating": rating, "time": time, "weight": weight}
-        present = {what: column for what, column in optional.items() if column is not None}
-        arrow = {
+        given = {"users": users, "items": items, "rating": rating, "time": time, "weight": weight}
+        columns = {
             what: _column(name, what, column)
-            for what, column in {"users": users, "items": items, **present}.items()
+            for what, column in given.items()
+            if column is not None or what in ("users", "items")
         }
-        if len(set(map(len, arrow.values()))) > 1:
-            sizes = ", ".join(f"{len(column):,} {what}" for what, column in arrow.items())
+        if len(set(map(len, columns.values()))) > 1:
+            sizes = ", ".join(f"{len(column):,} {what}" for what, column in columns.items())
             raise InputError(f"{name}: columns must have equal lengths; there are {sizes}")
-        u, i = (ids_of(name, what, arrow[what]) for what in ("users", "items"))
+        if len(columns["users"]) == 0:
+            raise InputError(f"{name}: no interactions")
+        u, i = (ids_of(name, what, columns.pop(what)) for what in ("users", "items"))
         for what, ids in (("users", u), ("items", i)):
             if (ids.codes < 0).any():
                 row = int(np.argmax(ids.codes < 0))
                 raise InputError(
                     f"{name}: row {row} of {what} has no id (None or NaN): drop or fill such rows"
                 )
-        rating, time, weight = (
-            _numbers(name, what, arrow[what]) if what in arrow else None
-            for what in ("rating", "time", "weight")
-        )
-        if len(u.codes) == 0:
-            raise InputError(f"{name}: no interactions")
+        numbers: dict[str, Any] = {
+            what: _numbers(name, what, column) for what, column in columns.items()
+        }
         check_duplicates(duplicates, weight is not None)
-        if weight is not None and (weight <= 0).any():
-            row = int(np.argmax(weight <= 0))
-            raise InputError(f"{name}: weight is {weight[row]:g} in row {row}; weights must be positive")
-        return merged(u.codes, i.codes, u.ids, i.ids, rating, time, weight, duplicates, name, notes)
+        if weight is not None and (numbers["weight"] <= 0).any():
+            row = int(np.argmax(numbers["weight"] <= 0))
+            such = f"{numbers['weight'][row]:g}"
+            raise InputError(f"{name}: weight is {such} in row {row}; weights must be positive")
+        return merged(
+            u.codes, i.codes, u.ids, i.ids, **numbers, duplicates=duplicates, name=name, notes=notes
+        )
 
     @classmethod
     def from_frame(
@@ -192,14 +193,11 @@ class Interactions:
         table : pandas, polars or pyarrow table, or path
             Files are delimited text, JSON (lines or an array), Parquet or Excel; text may be compressed.
         user, item : str, optional
-            Columns of ids, text or integers. Ids of a file are text. Without a header, the default is
-            the first two columns that may be ids.
+            Columns of ids, text or integers. Ids of a file are text.
         rating : str, optional
-            Column of numbers; by default a column with a usual name. Without `min_rating`, rows with a
-            rating at or below 0 are left out.
+            Column of numbers. Without `min_rating`, rows rated at or below 0 are left out.
         time : str, optional
-            Column of datetimes, dates or numbers; by default a column with a usual name. Dates and
-            epochs in any unit become seconds since 1970, in UTC if they have no time zone.
+            Column of dates or numbers. Dates and epochs become seconds since 1970, in UTC.
         weight : str, optional
             Column of positive counts or amounts: the values of `matrix`.
         items, users : table or path, optional
@@ -229,10 +227,9 @@ class Interactions:
         >>> import pandas as pd
         >>> from recsys.data import Interactions
         >>> likes = pd.DataFrame({"who": ["ada", "bob", "bob"], "what": [7, 7, 9], "stars": [5, 4, 1]})
-        >>> films = pd.DataFrame({"what": [7, 9], "title": ["Alien", "Brazil"]})
-        >>> data = Interactions.from_frame(likes, min_rating=4, items=films)
-        >>> data.n_users, data.item_ids.tolist(), data.titles.tolist()
-        (2, [7], ['Alien'])
+        >>> data = Interactions.from_frame(likes, min_rating=4)
+        >>> data.n_users, data.item_ids.tolist()
+        (2, [7])
         >>> data.notes[0]
         'user = who, item = what, time: none, rating = stars; rows: 3, pairs: 3'
         """
@@ -259,13 +256,6 @@ class Interactions:
         """Return the interactions of a (users, items) matrix; ids are row and column numbers.
 
         Values other than 1 are weights.
-
-        Examples
-        --------
-        >>> import scipy.sparse as sp
-        >>> from recsys.data import Interactions
-        >>> Interactions.from_matrix(sp.csr_matrix([[0, 1], [1, 0], [0, 0]])).user_ids.tolist()
-        [0, 1, 2]
         """
         pairs = clean_matrix(matrix, name=name).tocoo()
         users, items = (np.array(range(size), dtype=object) for size in pairs.shape)
@@ -301,7 +291,12 @@ class Interactions:
     @property
     def titles(self) -> NDArray[np.object_]:
         """Titles of the items, their ids where they have none."""
-        return titles_of(self.item_ids, self.item_features)
+        features = self.item_features
+        name = None if features is None else title_column(features.columns.tolist())
+        if features is None or name is None:
+            return self.item_ids
+        titles = features[name].to_numpy(dtype=object)
+        return np.where(pd.isna(titles) | (titles == ""), self.item_ids, titles)
 
     def rated(self, least: float) -> Interactions:
         """Return the pairs rated at least `least`, with the remaining users and items."""
@@ -312,15 +307,7 @@ class Interactions:
         return replace(out, columns=replace(self.columns or Columns(), min_rating=least))
 
     def positive(self) -> Interactions:
-        """Return the pairs rated above 0; all pairs if there are no ratings or a threshold was applied.
-
-        Examples
-        --------
-        >>> from recsys.data import Interactions
-        >>> votes = Interactions.from_ids(["ada", "ada"], ["tea", "rum"], rating=[1, -1])
-        >>> votes.positive().item_ids.tolist()
-        ['tea']
-        """
+        """Return the pairs rated above 0; all pairs without ratings or after a threshold."""
         if self.rating is None or (self.columns is not None and self.columns.min_rating is not None):
             return self
         return self._pairs(self.rating > 0, "rated at or below 0, which is no interaction")
@@ -380,16 +367,6 @@ class Interactions:
             A table with the column names of the interactions, or usual names.
         min_rating : float, optional
             Lowest rating of a test interaction; by default that of the interactions.
-
-        Examples
-        --------
-        >>> from recsys.data import Interactions, split
-        >>> likes = Interactions.from_ids(["ada", "ada", "bob"], ["tea", "milk", "tea"])
-        >>> later = Interactions.from_ids(["bob", "eve"], ["milk", "tea"])
-        >>> fold = next(split(likes.with_test(later), "published"))
-        >>> fold.test.toarray()
-        array([[0., 0.],
-               [0., 1.]], dtype=float32)
         """
         from recsys.data.reading import with_test
 
@@ -463,10 +440,9 @@ def merged(
     if len(again):
         rows = np.flatnonzero(pd.Series(key, copy=False).isin(again))
         order = np.arange(len(rows)) if time is None else np.argsort(time[rows], kind="stable")
-        unique, pair_of = np.unique(key[rows], return_inverse=True)
-        latest = np.zeros(len(unique), dtype=np.int64)
-        latest[pair_of[order]] = rows[order]
-        keep = np.ones(len(key), dtype=bool)
+        rows = rows[order[::-1]]  # latest first
+        _, first, pair_of = np.unique(key[rows], return_index=True, return_inverse=True)
+        latest, keep = rows[first], np.ones(len(key), dtype=bool)
         keep[rows], keep[latest] = False, True
         notes = (*notes, f"repeated pairs merged, {MERGED[mode]}: {len(again):,}")
         if weight is not None and mode != "last":
@@ -516,15 +492,6 @@ def _excluded(data: Interactions, out: NDArray[np.bool_]) -> Interactions:
     return Interactions(**changed)
 
 
-def titles_of(ids: NDArray[np.object_], features: pd.DataFrame | None) -> NDArray[np.object_]:
-    """Return the titles in a table of items, aligned with `ids`; the ids where they have none."""
-    name = None if features is None else title_column(features.columns.tolist())
-    if features is None or name is None:
-        return ids
-    titles = features[name].to_numpy(dtype=object)
-    return np.where(pd.isna(titles) | (titles == ""), ids, titles)
-
-
 def unknown_ids(what: str, known: NDArray[np.object_], absent: Sequence[Any]) -> InputError:
     """Return the error for ids that there are not; it names the first of them."""
     more = f" and {len(absent) - 5} more" if len(absent) > 5 else ""
@@ -547,8 +514,6 @@ def _column(name: str, what: str, given: Any) -> Any:
 
 def _numbers(name: str, what: str, column: Any) -> NDArray[np.float64]:
     """Return ratings, times or weights as numbers."""
-    import pyarrow as pa
-
     dates = pa.types.is_date(column.type) or pa.types.is_timestamp(column.type)
     out = times_of(name, what, column).values if dates and what == "time" else floats(column)
     if out is None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from recsys.data.columns import (
@@ -82,50 +83,38 @@ def read_rows(
     roles, candidates = _roles(source, chosen, like)
     wanted = {one: False for options in candidates.values() for one in options}
     source.load(wanted | {one: role in ("user", "item") for role, one in roles.items()})
-    u, i = (ids_of(where, roles[role], source.column(roles[role]), source.file) for role in ROLES[:2])
-    cells, notes = _cells(source, roles, candidates, decimal, day_first)
-    rows = len(u.codes)
-    if rows == 0:
+    ends = [source.column(roles[role]) for role in ROLES[:2]]
+    if len(ends[0]) == 0:
         raise InputError(f"{where}: no interactions; the table has no rows")
+    u, i = (ids_of(where, roles[role], ids, source.file) for role, ids in zip(ROLES, ends, strict=False))
+    cells, notes = _cells(source, roles, candidates, decimal, day_first)
     good, left_out = _good(source, roles, u, i, cells)
     lines = [f"{REASONS[why]}, left out: {count:,}" for why, count in left_out.items()]
     if not good.any():
         raise InputError(f"{where}: no valid rows; {'; '.join(lines)}")
-    every = bool(good.all())
-
-    def kept(values: NDArray[Any]) -> NDArray[Any]:
-        return values if every else values[good]
-
-    rating, time, weight = (kept(cells[role].values) if role in cells else None for role in ROLES[2:])
+    values: dict[str, Any] = {"u": u.codes, "i": i.codes} | {
+        role: column.values for role, column in cells.items()
+    }
+    if not good.all():
+        values = {name: column[good] for name, column in values.items()}
     data = merged(
-        kept(u.codes),
-        kept(i.codes),
-        u.ids,
-        i.ids,
-        rating,
-        time,
-        weight,
-        duplicates,
-        name,
-        compact=not every,
+        **values,
+        user_ids=u.ids,
+        item_ids=i.ids,
+        duplicates=duplicates,
+        name=name,
+        compact=not good.all(),
     )
-    shown = []
+    said = []
     for role in ("user", "item", "time", "weight", "rating"):
-        if role in roles:
-            shown.append(f"{role} = {roles[role][:60]}")
-            if role == "time" and data.time is not None and dated(data.time):
-                shown.append(f"read as {date_text(float(data.time[0]))}")
-        elif role != "weight":
-            shown.append(f"{role}: none")
+        if role in roles or role != "weight":
+            said.append(f"{role} = {roles[role][:60]}" if role in roles else f"{role}: none")
+        if role == "time" and data.time is not None and dated(data.time):
+            said.append(f"read as {date_text(float(data.time[0]))}")
     own = "" if source.named else "; the first row is read as cells, columns are called 1, 2, …"
-    rows += sum(source.left_out.values())
-    lines = [
-        f"{', '.join(shown)}; rows: {rows:,}, pairs: {len(data.users):,}{own}",
-        *lines,
-        *notes,
-        *u.notes,
-        *i.notes,
-    ]
+    rows = len(good) + sum(source.left_out.values())
+    said = [f"{', '.join(said)}; rows: {rows:,}, pairs: {len(data.users):,}{own}"]
+    lines = [*said, *lines, *notes, *u.notes, *i.notes]
     if decimal is None and any(one.decimal == "," for one in cells.values()):
         decimal = ","
         lines.append("numbers have a decimal comma: 4,5 is read as 4.5")
@@ -166,23 +155,19 @@ def _roles(
         if chosen[role] is None and before in names and before not in roles.values():
             roles[role] = before
     found = find_columns(names, source.named, source.first)
-
-    def free(role: str) -> list[str]:
-        return [one for one in found[role] if one not in roles.values()]
-
-    for role in ("user", "item"):
-        if role not in roles:
-            if not free(role):
-                raise no_role(where, role, names, source.named)
-            roles[role] = free(role)[0]
-    looked_for = [
-        role
-        for role in ("rating", "time")
-        if role not in roles
-        and chosen[role] is None
-        and (like is None or getattr(like, role) is not None)
-    ]
-    return roles, {role: free(role) for role in looked_for}
+    candidates: dict[str, list[str]] = {}
+    for role in ROLES[:4]:
+        declined = chosen[role] is not None or (like is not None and getattr(like, role) is None)
+        free = [one for one in found[role] if one not in roles.values()]
+        if role in roles or (declined and role in ("rating", "time")):
+            continue
+        if role in ("rating", "time"):
+            candidates[role] = free
+        elif free:
+            roles[role] = free[0]
+        else:
+            raise no_role(where, role, names, source.named)
+    return roles, candidates
 
 
 def _cells(
@@ -343,8 +328,6 @@ def read_features(source: Any, id_col: str | None, what: str, like: str | None =
 
 def feature(column: Any) -> NDArray[Any]:
     """Return a column as numbers, truth values, or text; several values of a cell joined by |."""
-    import pyarrow as pa
-
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     cells = column.to_pylist()
     if pa.types.is_boolean(kind):

@@ -43,14 +43,6 @@ class Fold:
         Number of selected users without a test interaction.
     cold : int
         Number of users with test interactions but without training interactions.
-
-    Examples
-    --------
-    >>> from recsys.data import split
-    >>> from recsys.datasets import load_dataset
-    >>> folds = list(split(load_dataset("sample"), "half-profile", folds=4))
-    >>> [len(fold.users) for fold in folds]
-    [100, 100, 100, 100]
     """
 
     train: sp.csr_matrix
@@ -79,17 +71,11 @@ class Protocol:
         Whether it needs times, or uses them if available.
     note : str
         Description of the training data for reports.
-
-    Examples
-    --------
-    >>> from recsys.data import PROTOCOLS
-    >>> PROTOCOLS.get("temporal").times, PROTOCOLS.get("half-profile").folds
-    ('needed', 5)
     """
 
     name: str
     description: str
-    divide: partial[Iterator[Fold]]
+    divide: Callable[..., Iterator[Fold]]
     folds: int = 1
     most: int = 1
     grouped: bool = False
@@ -98,11 +84,9 @@ class Protocol:
 
     def predicts_future(self, data: Interactions) -> bool:
         """Return whether test interactions are later than training ones, so models may use times."""
-        if data.time is None:
-            return False
         if self.name != PUBLISHED:
-            return bool(self.times)
-        if data.held_out is None:
+            return data.time is not None and bool(self.times)
+        if data.time is None or data.held_out is None:
             return False
         first, last = np.full(data.n_users, np.inf), np.full(data.n_users, -np.inf)
         np.minimum.at(first, data.users[data.held_out], data.time[data.held_out])
@@ -110,11 +94,7 @@ class Protocol:
         return bool((last <= first).all())
 
     def validation(self, data: Interactions) -> str:
-        """Return the protocol that splits the training rows again to choose parameters.
-
-        It is the same protocol; for published splits, "leave-one-out" if the test half is later, else
-        "holdout".
-        """
+        """Return the protocol that splits the training rows again to choose parameters."""
         if self.name != PUBLISHED:
             return self.name
         return "leave-one-out" if self.predicts_future(data) else "holdout"
@@ -146,11 +126,11 @@ class Protocol:
 PROTOCOLS: Registry[Protocol] = Registry("protocol")
 
 
-def protocol(name: str, description: str, *, fixed: Any = None, **known: Any) -> Callable[[Any], Any]:
-    """Register a function as a protocol; `fixed` are arguments of it, the others those of `Protocol`."""
+def protocol(name: str, description: str, **known: Any) -> Callable[[Any], Any]:
+    """Register a function as a protocol; `known` are other attributes of `Protocol`."""
 
     def register(divide: Any) -> Any:
-        PROTOCOLS.add(name)(Protocol(name, description, partial(divide, **(fixed or {})), **known))
+        PROTOCOLS.add(name)(Protocol(name, description, divide, **known))
         return divide
 
     return register
@@ -165,26 +145,20 @@ def find_protocol(name: str) -> Protocol:
     --------
     >>> find_protocol("next-3").description
     'the last 3 items of each user who has more'
-    >>> find_protocol("holdout:fraction=0.3").folds
-    1
     """
     if not isinstance(name, str):
         return PROTOCOLS.get(name)  # which refuses it
     base, params = parse_spec(name)
     match = NEXT.fullmatch(base)
-    protocol = PROTOCOLS.get(base) if match is None else _next_items(int(match[1]))
-    fixed = protocol.divide.keywords
-    keywords = [key for key in [*signature(protocol.divide).parameters][3:] if key not in fixed]
-    check_parameters(f"protocol {base}", params, keywords)
+    found = PROTOCOLS.get(base) if match is None else next_items(int(match[1]))
+    check_parameters(f"protocol {base}", params, [*signature(found.divide).parameters][3:])
     if "fraction" in params:
         params["fraction"] = check_real("fraction", params["fraction"], 0.0, 1.0, open_low=True)
-    if "order" in params:
-        check_choice("order", params["order"], ("random", "time"))
-    changed = replace(protocol, name=name, divide=partial(protocol.divide, **params))
-    if params.get("order") != "time":
-        return changed
+    found = replace(found, name=name, divide=partial(found.divide, **params))
+    if check_choice("order", params.get("order", "random"), ("random", "time")) == "random":
+        return found
     note = "Training holds each user's older items, and what others did later."
-    return replace(changed, most=1, times="needed", note=note)
+    return replace(found, most=1, times="needed", note=note)
 
 
 def protocol_for(protocol: str | None, test: Any, data: Interactions | None = None) -> str:
@@ -193,15 +167,14 @@ def protocol_for(protocol: str | None, test: Any, data: Interactions | None = No
     >>> protocol_for(None, None), protocol_for(None, "test.csv")
     ('half-profile', 'published')
     """
-    if test is not None:
-        if not (protocol is None or (isinstance(protocol, str) and protocol == PUBLISHED)):
-            raise InputError(
-                f"protocol {protocol!r} cannot be combined with a test half: pass only one of them"
-            )
-        return PUBLISHED
-    if protocol is None:
-        return PUBLISHED if data is not None and data.held_out is not None else DEFAULT
-    return protocol
+    if test is None and protocol is not None:
+        return protocol
+    if not (protocol is None or (isinstance(protocol, str) and protocol == PUBLISHED)):
+        raise InputError(
+            f"protocol {protocol!r} cannot be combined with a test half: pass only one of them"
+        )
+    has_test = test is not None or (data is not None and data.held_out is not None)
+    return PUBLISHED if has_test else DEFAULT
 
 
 def interactions_of(data: Any) -> Interactions:
@@ -223,14 +196,12 @@ def split(
         - half-profile: users are in `folds` groups; for each user of a group ⌈n/2⌉ random items are for
           training and the rest for testing (thesis, 10.4.2)
         - half-profile-time: the same with the older items for training
-        - half-profile-file: the same with the first items in row order for training (Jester in the
-          thesis)
+        - half-profile-file: the same with the first rows for training (Jester in the thesis)
         - leave-one-out: each user's last item, a random one without times
         - next-5, or any other number: the last 5 items of each user who has more
         - holdout: a fifth of each user's items; "holdout:fraction=0.3"; "holdout:order=time": the newest
         - train-test-split: each interaction with probability 0.2; "train-test-split:fraction=0.1"
-        - temporal: the last fifth of all interactions, predicted from the earlier ones;
-          "temporal:fraction=0.3"
+        - temporal: the last fifth of all interactions; "temporal:fraction=0.3"
         - rolling: the last tenths of all interactions, each predicted from the earlier ones
         - published: the fixed test half of the data (`held_out`)
     folds : int, optional
@@ -261,9 +232,8 @@ def folds_of(
 ) -> list[Fold]:
     """Return the first `only` folds, with binary tests; refused where no user has an item to predict."""
     found = list(islice(split(data, protocol, folds=folds, seed=seed), only))
-    if data.weight is not None:  # models may learn from weights; what is predicted is binary
-        for fold in found:
-            fold.test.data[:] = 1.0
+    for fold in found:
+        fold.test.data[:] = 1.0  # models may learn from weights
     if not any(len(fold.users) for fold in found):
         cold = any(fold.cold for fold in found)
         none = "no user with a test interaction has a training interaction"
@@ -275,62 +245,71 @@ def folds_of(
 # ---- protocols
 
 
-@protocol(
-    "half-profile",
-    "half of the items of each held-out user, at random",
-    folds=5,
-    grouped=True,
-    fixed={"order": "random"},
+def half_profile(order: str) -> Callable[..., Iterator[Fold]]:
+    """Test the second half of each profile, of one group of users after the other."""
+
+    def divide(data: Interactions, folds: int, rng: np.random.Generator) -> Iterator[Fold]:
+        group = user_groups(data.n_users, folds, rng)[ranks_of(data.user_ids)]
+        if order == "file":
+            place, lengths = _positions(data, np.arange(len(data.users)))
+        else:
+            place, lengths = _ordered(data, rng, in_time=order == "time")
+        second = place >= (lengths[data.users] + 1) // 2
+        for fold in range(folds):
+            yield _fold(data, (group[data.users] == fold) & second, users=group == fold)
+
+    return divide
+
+
+protocol("half-profile", "half of the items of each held-out user, at random", folds=5, grouped=True)(
+    half_profile("random")
 )
-@protocol(
+protocol(
     "half-profile-time",
     "the later half of the items of each held-out user",
     folds=5,
     grouped=True,
     times="needed",
     note="Training holds the older half of each evaluated profile, and other users' profiles whole.",
-    fixed={"order": "time"},
-)
-@protocol(
+)(half_profile("time"))
+protocol(
     "half-profile-file",
     "the half of the items of each held-out user that is last in the file",
     folds=5,
     grouped=True,
-    fixed={"order": "file"},
-)
-def half_profile(
-    data: Interactions, folds: int, rng: np.random.Generator, order: str = "random"
-) -> Iterator[Fold]:
-    """Test the second half of each profile, of one group of users after the other."""
-    group = user_groups(data.n_users, folds, rng)[ranks_of(data.user_ids)]
-    if order == "file":
-        place, lengths = _positions(data, np.arange(len(data.users)))
-    elif order == "time":
-        place, lengths = _positions(data, data.time, _draws(data, rng))
-    else:
-        place, lengths = _positions(data, _draws(data, rng))
-    second = place >= (lengths[data.users] + 1) // 2
-    for fold in range(folds):
-        held = (group[data.users] == fold) & second
-        yield _fold(data, held, users=group == fold)
+)(half_profile("file"))
 
 
-@protocol(
+def last(k: int) -> Callable[..., Iterator[Fold]]:
+    """Test the last k items of each user who has more; random ones without times."""
+
+    def divide(data: Interactions, folds: int, rng: np.random.Generator) -> Iterator[Fold]:
+        for _ in range(folds):
+            place, lengths = _ordered(data, rng)
+            left = lengths[data.users] - k
+            held = (place >= left) & (left > 0)
+            yield _fold(data, held, users=np.ones(data.n_users, dtype=bool))
+
+    return divide
+
+
+def next_items(k: int) -> Protocol:
+    """Return the protocol next-k."""
+    described = f"the last {k} items of each user who has more"
+    note = f"Training holds all but {described}, and what others did later."
+    return Protocol(f"next-{k}", described, last(k), 1, MOST_REPETITIONS, times="used", note=note)
+
+
+PROTOCOLS.add("next-5")(next_items(5))
+PROTOCOLS.add("next-10")(next_items(10))
+protocol(
     "leave-one-out",
     "each user's last item",
     most=MOST_REPETITIONS,
     times="used",
     note="Training holds all but each user's last item: the one before it, which other tables keep for "
     "validation, and what others did later.",
-    fixed={"k": 1},
-)
-def last(data: Interactions, folds: int, rng: np.random.Generator, k: int = 1) -> Iterator[Fold]:
-    """Test the last k items of each user who has more; random ones without times."""
-    for _ in range(folds):
-        place, lengths = _in_time(data, rng)
-        left = lengths[data.users] - k
-        held = (place >= left) & (left > 0)
-        yield _fold(data, held, users=np.ones(data.n_users, dtype=bool))
+)(last(1))
 
 
 @protocol("holdout", "a fifth of each user's items, at random", most=MOST_REPETITIONS)
@@ -343,10 +322,7 @@ def holdout(
 ) -> Iterator[Fold]:
     """Test a fraction of each profile, to the nearest integer; a fifth, rounded down, by default."""
     for _ in range(folds):
-        if order == "time":
-            place, lengths = _in_time(data, rng)
-        else:
-            place, lengths = _positions(data, _draws(data, rng))
+        place, lengths = _ordered(data, rng, in_time=order == "time")
         tested = lengths // 5 if fraction is None else np.rint(lengths * fraction)
         held = place >= (lengths - tested)[data.users]
         yield _fold(data, held, users=np.ones(data.n_users, dtype=bool))
@@ -372,9 +348,8 @@ def temporal(
     data: Interactions, folds: int, rng: np.random.Generator, fraction: float | None = None
 ) -> Iterator[Fold]:
     """Test the last fraction of all interactions, a fifth by default."""
-    times = np.sort(np.asarray(data.time))
-    tested = len(times) // 5 if fraction is None else round(len(times) * fraction)
-    return _windows(data, "temporal", times, times[len(times) - tested :][:1])
+    rows = len(data.users)
+    return _windows(data, "temporal", [rows // 5 if fraction is None else round(rows * fraction)])
 
 
 @protocol(
@@ -387,10 +362,8 @@ def temporal(
 )
 def rolling(data: Interactions, folds: int, rng: np.random.Generator) -> Iterator[Fold]:
     """Test the last tenths: as many interactions a window, however busy its days were."""
-    times = np.sort(np.asarray(data.time))
-    tenth = len(times) // 10
-    starts = [len(times) - window * tenth for window in range(1, folds + 1) if tenth]
-    return _windows(data, "rolling", times, times[starts])
+    tenth = len(data.users) // 10
+    return _windows(data, "rolling", [window * tenth for window in range(1, folds + 1)])
 
 
 @protocol(
@@ -402,16 +375,6 @@ def rolling(data: Interactions, folds: int, rng: np.random.Generator) -> Iterato
 def published(data: Interactions, folds: int, rng: np.random.Generator) -> Iterator[Fold]:
     """Test the test half of the data."""
     yield _fold(data, np.asarray(data.held_out))
-
-
-def _next_items(k: int) -> Protocol:
-    described = f"the last {k} items of each user who has more"
-    note = f"Training holds all but {described}, and what others did later."
-    return Protocol(f"next-{k}", described, partial(last, k=k), 1, MOST_REPETITIONS, False, "used", note)
-
-
-for _k in (5, 10):
-    PROTOCOLS.add(f"next-{_k}")(_next_items(_k))
 
 
 # ---- parts of them
@@ -426,30 +389,7 @@ def user_groups(users: int, folds: int, rng: np.random.Generator) -> NDArray[np.
 
 def ranks_of(ids: NDArray[np.object_]) -> NDArray[np.int64]:
     """Return the rank of each id in the order of all ids as text, (ids,) from 0."""
-    rank = np.empty(len(ids), dtype=np.int64)
-    rank[np.argsort(np.array([str(one) for one in ids]), kind="stable")] = np.arange(len(ids))
-    return rank
-
-
-def _in_time(data: Interactions, rng: np.random.Generator) -> tuple[NDArray, NDArray]:
-    """Return `_positions` in time, equal times in a drawn order; in a drawn order without times."""
-    draws = _draws(data, rng)
-    return _positions(data, draws if data.time is None else data.time, draws)
-
-
-def _positions(
-    data: Interactions, key: Any, then: NDArray[np.float64] | None = None
-) -> tuple[NDArray, NDArray]:
-    """Return each pair's rank within its user's profile in the order of key, and profile lengths.
-
-    Pairs of equal key are ordered by `then`, or by item index, so that rows may come in any order.
-    """
-    order = np.lexsort((data.items if then is None else then, key, data.users))
-    lengths = np.bincount(data.users, minlength=data.n_users)
-    starts = np.concatenate(([0], np.cumsum(lengths)[:-1]))
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order)) - starts[data.users[order]]
-    return place, lengths
+    return np.argsort(np.argsort(np.array(list(map(str, ids))), kind="stable"))
 
 
 def _draws(data: Interactions, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -460,9 +400,32 @@ def _draws(data: Interactions, rng: np.random.Generator) -> NDArray[np.float64]:
     return draws
 
 
-def _windows(data: Interactions, name: str, times: NDArray, starts: NDArray) -> Iterator[Fold]:
-    """Yield a fold for each window of time, which ends where the next begins."""
-    starts = np.unique(starts)
+def _ordered(
+    data: Interactions, rng: np.random.Generator, in_time: bool = True
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return `_positions` in time, equal times in a drawn order; else, or without times, drawn ones."""
+    draws = _draws(data, rng)
+    return _positions(data, data.time if in_time and data.time is not None else draws, draws)
+
+
+def _positions(
+    data: Interactions, key: NDArray[Any], then: NDArray[Any] | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return each pair's rank within its user's profile by key and `then`, and profile lengths."""
+    order = np.lexsort((key if then is None else then, key, data.users))
+    lengths = np.bincount(data.users, minlength=data.n_users)
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order)) - (np.cumsum(lengths) - lengths)[data.users[order]]
+    return place, lengths
+
+
+def _windows(data: Interactions, name: str, tested: list[int]) -> Iterator[Fold]:
+    """Yield a fold for each window of time, which ends where the next begins.
+
+    `tested` are the numbers of interactions from the beginnings of the windows to the end of all.
+    """
+    times = np.sort(np.asarray(data.time))
+    starts = np.unique([times[len(times) - rows] for rows in tested if rows])
     starts = starts[starts > times[0]]  # nothing can be predicted from nothing
     if len(starts) == 0:
         raise InputError(
@@ -481,17 +444,11 @@ def _fold(
 ) -> Fold:
     """Return a fold of what is tested, and of what trains: by default all else.
 
-    `users` are those who can be tested, by default all who have something in training; those of them
-    without anything to test are counted as `train_only`.
+    `users` are those who can be tested, by default all who have something in training.
     """
     test = data.submatrix(np.flatnonzero(tested))
     train = data.submatrix(np.flatnonzero(~tested if trains is None else trains))
     known, has_test = np.diff(train.indptr) > 0, np.diff(test.indptr) > 0
-    only = known & ~has_test if users is None else users & ~has_test
-    return Fold(
-        train,
-        test,
-        np.flatnonzero(known & has_test),
-        int(only.sum()),
-        int((~known & has_test).sum()),
-    )
+    only = (known if users is None else users) & ~has_test
+    evaluated, cold = np.flatnonzero(known & has_test), int((~known & has_test).sum())
+    return Fold(train, test, evaluated, int(only.sum()), cold)

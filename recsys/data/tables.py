@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import csv
 import gzip
 import io
@@ -17,19 +18,18 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.csv as pc
 
 from recsys.data.columns import ROLE_WORDS, absent, plain_name
 from recsys.errors import InputError, first_line
 from recsys.utils.extras import install_hint
 from recsys.utils.files import MAX_BYTES, check_file, check_growth, shown
 from recsys.utils.frames import kind_of, wrapped
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 MOST_COLUMNS = 5_000
 LONGEST_LINE = 1 << 24  # bytes
@@ -107,13 +107,14 @@ def read_table(
         return _of_parquet(path, where)
     if ending in EXCEL:
         return _of_sheet(path, where, names, header)
-    text = _utf8(_unpacked(path), encoding, where)
+    notes: list[str] = []
+    text = _utf8(_unpacked(path), encoding, where, notes)
     begin = text[:64].lstrip()
     if not begin:
         raise InputError(f"{where}: the file is empty")
     if delimiter is None and names is None and begin[:1] in (b"[", b"{"):
         return _of_json(text, where)
-    return _of_text(text, where, names, header, delimiter, encoding is not None)
+    return _of_text(text, where, names, header, delimiter, notes)
 
 
 def _of_frame(frame: Any, where: str) -> Table:
@@ -137,13 +138,11 @@ def _of_frame(frame: Any, where: str) -> Table:
 
 def as_arrow(where: str, name: str, cells: Any) -> pa.ChunkedArray:
     """Return a column of any kind as arrow has it; messages call it `name` of the table `where`."""
-    import pyarrow as pa
-
     if isinstance(cells, pa.ChunkedArray):
         return cells
     try:
         found = cells if isinstance(cells, pa.Array) else pa.array(cells, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+    except (pa.ArrowException, OverflowError):
         plain = [_plain(cell) for cell in cells]
         kinds = {type(cell) for cell in plain if cell is not None}
         if kinds == {int, float}:
@@ -173,7 +172,6 @@ def _plain(cell: Any) -> Any:
 
 
 def _of_parquet(path: Path, where: str) -> Table:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     if not path.is_dir():
@@ -301,8 +299,6 @@ def _zipped(path: Path) -> Any:
 
 
 def _zstd(path: Path) -> Any:
-    import pyarrow as pa
-
     return pa.input_stream(str(path), compression="zstd")
 
 
@@ -315,18 +311,24 @@ PACKED: dict[bytes, Callable[[Path], Any]] = {
 }
 
 
-def _utf8(data: Any, encoding: str | None, where: str) -> Any:
-    """Return text as UTF-8."""
+def _utf8(data: Any, encoding: str | None, where: str, notes: list[str]) -> Any:
+    """Return text as UTF-8; without an encoding, what is neither UTF-8 nor UTF-16 is cp1252."""
     if encoding is None and data[:2] in UTF16:
         encoding = "utf-16"
-    if encoding is None or encoding.lower().replace("-", "") in ("utf8", "utf8sig"):
-        return data[3:] if data[:3] == BOM else data
     try:
-        return bytes(data).decode(encoding).removeprefix("\ufeff").encode()
+        if encoding is not None and codecs.lookup(encoding).name not in ("utf-8", "utf-8-sig"):
+            return str(data, encoding).removeprefix("\ufeff").encode()
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        for start in range(0, len(data), STRETCH):
+            decoder.decode(data[start : start + STRETCH], final=start + STRETCH >= len(data))
+        return data[3:] if data[:3] == BOM else data
     except LookupError:
         raise InputError(f"{where}: unknown encoding {encoding!r}, such as utf-8 and cp1252") from None
     except UnicodeError:
-        raise InputError(f"{where}: the text is not {encoding}: set its encoding") from None
+        if encoding is not None:
+            raise InputError(f"{where}: the text is not {encoding}: set its encoding") from None
+    notes.append("the text is read as cp1252: another is named with encoding=")
+    return str(data, "cp1252", errors="replace").encode()
 
 
 def _of_text(
@@ -335,15 +337,12 @@ def _of_text(
     names: Sequence[str] | None,
     header: bool | None,
     delimiter: str | None,
-    encoded: bool,
+    notes: list[str],
 ) -> Table:
-    notes: list[str] = []
-    first, second = _first_lines(text, where)
-    try:
-        first.encode()
-    except UnicodeEncodeError:
-        text, encoded = _cp1252(text, notes), True
-        first, second = _first_lines(text, where)
+    lines = text[: LONGEST_LINE + 1].split(b"\n", 2)
+    if len(lines[0]) > LONGEST_LINE:
+        raise InputError(f"{where}: the first line has more than {LONGEST_LINE:,} bytes")
+    first, second = (line.rstrip(b"\r").decode(errors="replace") for line in [*lines, b""][:2])
     skip = 0
     if delimiter is None and re.fullmatch(r'"?sep=(.|\t)"?', first):
         delimiter, skip, first = first.strip('"')[-1], 1, second
@@ -359,23 +358,33 @@ def _of_text(
     cells = (_fields([first], where, delimiter) or [[]])[0]
     own = is_header(cells) if header is None and names is None else bool(header)
     found = _names(where, cells, names, own)
-    several = _holds_line_ends(text, where, delimiter, len(found))
+    skip += own
+    parse = pc.ParseOptions(
+        delimiter=delimiter, newlines_in_values=_holds_line_ends(text, where, delimiter, len(found))
+    )
     # Not the table itself: a cycle would keep the columns until they are collected.
     columns: dict[str, Any] = {}
     left_out: dict[str, int] = {}
 
     def load(chosen: Mapping[str, bool]) -> None:
-        import pyarrow as pa
-
-        form = (where, delimiter, skip + own, found, chosen)
+        places = {name: str(found.index(name)) for name in chosen}
+        coded = pa.dictionary(pa.int32(), pa.string())
+        convert = pc.ConvertOptions(
+            include_columns=list(dict.fromkeys(places.values())),
+            column_types={places[name]: coded if few else pa.string() for name, few in chosen.items()},
+            null_values=[""],
+            strings_can_be_null=True,
+        )
+        every = pc.ReadOptions(
+            column_names=[str(k) for k in range(len(found))], skip_rows=skip, block_size=STRETCH
+        )
         try:
-            columns.update(_read(text, *form, several))
-        except pa.ArrowException as error:
-            if "UTF8" in str(error) and encoded:
-                raise InputError(f"{where}: the text is not UTF-8: set its encoding") from None
-            data = _cp1252(text, notes) if "UTF8" in str(error) else text
-            irregular, left_out["fields"] = _read_irregular(data, *form)
-            columns.update(irregular)
+            table = pc.read_csv(pa.BufferReader(pa.py_buffer(text)), every, parse, convert)
+            columns.update((name, table.column(place)) for name, place in places.items())
+        except pa.ArrowException:
+            frame, left_out["fields"] = _irregular(bytes(text), where, delimiter, skip, len(found))
+            for name, place in places.items():
+                columns[name] = as_arrow(where, name, frame[place].astype(object))
 
     def get(name: str) -> Any:
         if name not in columns:
@@ -393,63 +402,11 @@ def _fields(lines: list[str], where: str, delimiter: str) -> list[list[str]]:
         raise InputError(f"{where}: {first_line(error)}") from None
 
 
-def _cp1252(text: Any, notes: list[str]) -> bytes:
-    notes.append("the text is read as cp1252: another is named with encoding=")
-    return bytes(text).decode("cp1252", errors="replace").encode()
-
-
-def _first_lines(text: Any, where: str) -> tuple[str, str]:
-    first, _, rest = text[: LONGEST_LINE + 1].partition(b"\n")
-    if len(first) > LONGEST_LINE:
-        raise InputError(f"{where}: the first line has more than {LONGEST_LINE:,} bytes")
-    second = rest.partition(b"\n")[0]
-    return tuple(line.rstrip(b"\r").decode(errors="surrogateescape") for line in (first, second))
-
-
-def _read(
-    text: Any,
-    where: str,
-    delimiter: str,
-    skip: int,
-    names: list[str],
-    chosen: Mapping[str, bool],
-    several: bool,
-) -> dict[str, Any]:
-    """Return columns as text, dictionary-encoded if few cells differ."""
-    import pyarrow as pa
-    import pyarrow.csv as pc
-
-    places = {name: str(names.index(name)) for name in chosen}
-    coded = pa.dictionary(pa.int32(), pa.string())
-    found = pc.read_csv(
-        pa.BufferReader(pa.py_buffer(text)),
-        read_options=pc.ReadOptions(
-            column_names=[str(k) for k in range(len(names))], skip_rows=skip, block_size=1 << 22
-        ),
-        parse_options=pc.ParseOptions(delimiter=delimiter, newlines_in_values=several),
-        convert_options=pc.ConvertOptions(
-            include_columns=list(dict.fromkeys(places.values())),
-            column_types={places[name]: coded if few else pa.string() for name, few in chosen.items()},
-            null_values=[""],
-            strings_can_be_null=True,
-        ),
-    )
-    return {name: found.column(place) for name, place in places.items()}
-
-
-def _read_irregular(
-    text: Any,
-    where: str,
-    delimiter: str,
-    skip: int,
-    names: list[str],
-    chosen: Mapping[str, bool],
-) -> tuple[dict[str, Any], int]:
-    """Return columns of a file of which some rows have more fields, and how many these are."""
-    data, width = bytes(text), len(names)
-    head = [
-        line.decode(errors="replace") for line in data.split(b"\n", SAMPLE + skip)[skip : SAMPLE + skip]
-    ]
+def _irregular(
+    text: bytes, where: str, delimiter: str, skip: int, width: int
+) -> tuple[pd.DataFrame, int]:
+    """Return a table of which some rows have more fields, and how many these are."""
+    head = [line.decode() for line in text.split(b"\n", SAMPLE + skip)[skip : SAMPLE + skip]]
     sizes = [(k, len(row)) for k, row in enumerate(_fields(head, where, delimiter), skip + 1) if row]
     bad = [(line, size) for line, size in sizes if size != width]
     if 2 * len(bad) > len(sizes):
@@ -457,11 +414,12 @@ def _read_irregular(
             f"{where}, line {bad[0][0]}: {bad[0][1]} fields, but {width} in the first "
             "line and most rows: set the delimiter"
         )
+    header = delimiter.join(map(str, range(width))).encode()
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         try:
             frame = pd.read_csv(
-                io.BytesIO(delimiter.join(map(str, range(width))).encode() + b"\n" + data),
+                io.BytesIO(header + b"\n" + text),
                 sep=delimiter,
                 skiprows=range(1, skip + 1),
                 dtype=str,
@@ -469,13 +427,10 @@ def _read_irregular(
                 keep_default_na=False,
                 on_bad_lines="warn",
                 index_col=False,
-                encoding_errors="replace",
             )
         except (pd.errors.ParserError, ValueError) as error:
             raise InputError(f"{where}: {first_line(error)}") from None
-    ragged = sum(len(re.findall(r"Skipping line \d+", str(one.message))) for one in told)
-    columns = {name: frame.iloc[:, names.index(name)].astype(object) for name in chosen}
-    return {name: as_arrow(where, name, column) for name, column in columns.items()}, ragged
+    return frame, sum(len(re.findall(r"Skipping line \d+", str(one.message))) for one in told)
 
 
 def _holds_line_ends(text: Any, where: str, delimiter: str, width: int) -> bool:
@@ -516,8 +471,4 @@ def _holds_line_ends(text: Any, where: str, delimiter: str, width: int) -> bool:
 
 def read_text(path: Path, encoding: str | None = None) -> str:
     """Return the text of a file, plain or packed, with line ends as Unix has them."""
-    text = bytes(_utf8(_unpacked(path), encoding, shown(path)))
-    try:
-        return text.decode().replace("\r\n", "\n")
-    except UnicodeDecodeError:
-        return text.decode("cp1252", errors="replace").replace("\r\n", "\n")
+    return str(_utf8(_unpacked(path), encoding, shown(path), []), "utf-8").replace("\r\n", "\n")

@@ -150,7 +150,7 @@ BAD_IDS = {
     "NaN among numbers": ([1.0, np.nan, 2.0, 3.0], "row 1 of users has no id"),
     "NaN in categories": (pd.Categorical(["a", None, "b", "c"]), "row 1 of users has no id"),
     "fractions": ([1.0, 2.5, 1.0, 3.0], "users contains fractions"),
-    "bools": ([True, False, True, True], "contains truth values"),
+    "bools": ([True, False, True, True], "must be text or integers, not bool"),
     "dates": (np.array(["2020-01-01"] * 4, "datetime64[D]"), "must be text or integers"),
     "tuples": ([("a", 1)] * 4, "must be a column"),
     "lists": (np.array([[1], [1, 2], [], [3]], dtype=object), "must be text or integers"),

@@ -171,8 +171,8 @@ MUTANTS = [
     Mutant(
         "of several last items the one that comes last in the file is tested",
         "data/splits.py",
-        "draws if data.time is None else data.time, draws)",
-        "draws if data.time is None else data.time)",
+        "data.time if in_time and data.time is not None else draws, draws)",
+        "data.time if in_time and data.time is not None else draws)",
         ("tests/data/test_splits.py", "-k", "as_often_whatever_their_place"),
     ),
     Mutant(
@@ -291,8 +291,8 @@ MUTANTS = [
     Mutant(
         "of a repeated pair the earliest row is kept",
         "data/interactions.py",
-        "latest[pair_of[order]] = rows[order]",
-        "latest[pair_of[order[::-1]]] = rows[order[::-1]]",
+        "rows = rows[order[::-1]]",
+        "rows = rows[order]",
         ("tests/data/test_interactions.py::test_the_latest_of_a_repeated_pair_is_kept_by_datetime_too",),
     ),
     Mutant(
