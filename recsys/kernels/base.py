@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
@@ -71,19 +70,6 @@ class Kernel:
 
     def check_width(self, n: int) -> None:
         """Raise an InputError if the parameters do not fit dimension n."""
-
-    def dimension(self, n: int) -> int | float:
-        """Return the number of features over n variables, exactly.
-
-        These are formulas for Boolean kernels and monomials for polynomials (some are equal on binary
-        vectors); inf for RBF and Tanimoto. Source: Polato's thesis, Table 6.1.
-        """
-        n = check_integer("n", n, 1)
-        self.check_width(n)
-        return self._dimension(n)
-
-    def _dimension(self, n: int) -> int | float:
-        return inf
 
     def _keep_integer(self, name: str) -> None:
         """Make a parameter of at least 1 an int: one of NumPy's would wrap in counts beyond 2⁶³."""

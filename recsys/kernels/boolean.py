@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from math import comb
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from recsys.kernels.base import KERNELS, Kernel, make_kernel, overlaps, values
-from recsys.utils.validation import check_choice, check_integer
+from recsys.kernels.base import KERNELS, Kernel
+from recsys.utils.validation import check_integer
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,6 @@ class MonotoneConjunctiveKernel(OneDegree):
 
     Examples
     --------
-    >>> from recsys.kernels import MonotoneConjunctiveKernel
     >>> MonotoneConjunctiveKernel(degree=2)([[1, 1, 1, 0], [1, 1, 0, 0]])
     array([[3., 1.],
            [1., 1.]])
@@ -59,9 +56,6 @@ class MonotoneConjunctiveKernel(OneDegree):
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
         """Return log C(s, degree)."""
         return log_binomials(n, self.degree)[s]
-
-    def _dimension(self, n: int) -> int:
-        return comb(n, self.degree)
 
 
 @KERNELS.add("md")
@@ -80,7 +74,6 @@ class MonotoneDisjunctiveKernel(OneDegree):
 
     Examples
     --------
-    >>> from recsys.kernels import MonotoneDisjunctiveKernel
     >>> MonotoneDisjunctiveKernel(degree=2)([[1, 1, 1, 0], [1, 1, 0, 0]])
     array([[6., 5.],
            [5., 5.]])
@@ -116,22 +109,11 @@ class MonotoneDisjunctiveKernel(OneDegree):
             np.float64
         )
 
-    def _dimension(self, n: int) -> int:
-        return comb(n, self.degree)
-
 
 @KERNELS.add("negation")
 @dataclass(frozen=True)
 class NegationKernel(Kernel):
-    """Number of variables that are false in both vectors (6.9). A vector of ones is null.
-
-    Examples
-    --------
-    >>> from recsys.kernels import NegationKernel
-    >>> NegationKernel()([[1, 1, 1, 0], [1, 1, 0, 0]])
-    array([[1., 1.],
-           [1., 2.]])
-    """
+    """Number of variables that are false in both vectors (6.9). A vector of ones is null."""
 
     whole: ClassVar[bool] = True
     tabulated: ClassVar[bool] = True
@@ -141,22 +123,11 @@ class NegationKernel(Kernel):
         """Return n − |x ∪ z|."""
         return n - a - b + s
 
-    def _dimension(self, n: int) -> int:
-        return n
-
 
 @KERNELS.add("literal")
 @dataclass(frozen=True)
 class LiteralKernel(Kernel):
-    """Number of variables that have the same value in both vectors (6.10). No vector is null.
-
-    Examples
-    --------
-    >>> from recsys.kernels import LiteralKernel
-    >>> LiteralKernel()([[1, 1, 1, 0], [1, 1, 0, 0]])
-    array([[4., 3.],
-           [3., 4.]])
-    """
+    """Number of variables that have the same value in both vectors (6.10). No vector is null."""
 
     whole: ClassVar[bool] = True
     tabulated: ClassVar[bool] = True
@@ -165,9 +136,6 @@ class LiteralKernel(Kernel):
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[Any]:
         """Return how many agree."""
         return n - a - b + 2 * s
-
-    def _dimension(self, n: int) -> int:
-        return 2 * n
 
 
 @KERNELS.add("c")
@@ -181,13 +149,6 @@ class ConjunctiveKernel(OneDegree):
     ----------
     degree : int ≥ 1
         Literals in a conjunction, at most n.
-
-    Examples
-    --------
-    >>> from recsys.kernels import ConjunctiveKernel
-    >>> ConjunctiveKernel(degree=2)([[1, 1, 1, 0], [1, 1, 0, 0]])
-    array([[6., 3.],
-           [3., 6.]])
     """
 
     logarithmic: ClassVar[bool] = True
@@ -196,9 +157,6 @@ class ConjunctiveKernel(OneDegree):
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
         """Return log C(agreeing variables, degree)."""
         return log_binomials(n, self.degree)[n - a - b + 2 * s]
-
-    def _dimension(self, n: int) -> int:
-        return 2**self.degree * comb(n, self.degree)
 
 
 @KERNELS.add("d")
@@ -212,13 +170,6 @@ class DisjunctiveKernel(OneDegree):
     ----------
     degree : int ≥ 1
         Literals in a disjunction, at most n.
-
-    Examples
-    --------
-    >>> from recsys.kernels import DisjunctiveKernel
-    >>> DisjunctiveKernel(degree=2)([[1, 1, 1, 0], [1, 1, 0, 0]])
-    array([[18., 15.],
-           [15., 18.]])
     """
 
     saturates: ClassVar[bool] = True
@@ -231,9 +182,6 @@ class DisjunctiveKernel(OneDegree):
     def log_unit(self, n: int) -> float:
         """Return log 2^degree C(n, degree)."""
         return float(log_binomials(n, self.degree)[n] + self.degree * np.log(2.0))
-
-    def _dimension(self, n: int) -> int:
-        return 2**self.degree * comb(n, self.degree)
 
 
 @lru_cache(maxsize=32)
@@ -277,45 +225,3 @@ def log_choices(size: float, d: int) -> float:
     least = min(d, size - d)
     i = np.arange(int(least), dtype=np.longdouble)
     return float(np.sum(np.log((np.longdouble(size) - i) / (i + 1.0))))
-
-
-def degree_path(name: str, X: ArrayLike, up_to: int) -> Iterator[tuple[int, NDArray[np.float64]]]:
-    """Yield (degree, raw Gram matrix) of mc, md, c or d for the degrees 1…up_to.
-
-    Each matrix is an elementwise product with the previous one; if a binomial exceeds float64, the
-    kernel is evaluated. Source: Polato's thesis, 6.5.
-
-    Parameters
-    ----------
-    name : "mc", "md", "c" or "d"
-    X : (rows, n) array or sparse matrix
-        An entry above 0 counts as 1.
-    up_to : int
-        From 1 to n.
-    """
-    check_choice("name", name, ("mc", "md", "c", "d"))
-    n, dot, size, _ = overlaps(X, None)
-    check_integer("up_to", up_to, 1, n)
-    free = (n - size).astype(np.float64)
-    neither = free[:, None] - size + dot
-    base = {"mc": dot.astype(np.float64), "md": neither}.get(name, neither + dot)
-    everything = np.array([float(n)])
-    sizes, i = np.unique(size, return_inverse=True)
-    total, single, pair = np.ones(1), np.ones(len(size)), np.ones(dot.shape)
-    for d in range(1, up_to + 1):
-        total, single, pair = _next(total, everything, d), _next(single, free, d), _next(pair, base, d)
-        if not all(np.isfinite(part).all() for part in (total, single, pair)):
-            yield d, values(make_kernel(name, degree=d), dot, i[:, None], i, sizes, n, normalize=False)
-        elif name == "d":
-            with np.errstate(over="ignore"):
-                yield d, (np.exp2(float(d)) - 2.0) * total[0] + pair
-        elif name == "md":  # in pairs that are equal where a vector is null, so that 0 is 0
-            yield d, (total - single[:, None]) - (single[None, :] - pair)
-        else:
-            yield d, pair
-
-
-def _next(before: NDArray[np.float64], k: NDArray[np.float64], d: int) -> NDArray[np.float64]:
-    """Return C(k, d) from C(k, d − 1), 0 for k < d; a product below 2⁵³ has an exact quotient."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return before * np.maximum(k - d + 1, 0.0) / d

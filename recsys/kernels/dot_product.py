@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import comb
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,15 +15,7 @@ from recsys.utils.validation import check_real
 @KERNELS.add("linear", "ml")
 @dataclass(frozen=True)
 class LinearKernel(Kernel):
-    """⟨x, z⟩: the number of common ones. A vector without ones is null.
-
-    Examples
-    --------
-    >>> from recsys.kernels import LinearKernel
-    >>> LinearKernel()([[1, 1, 1, 0], [1, 1, 0, 0]])
-    array([[3., 2.],
-           [2., 2.]])
-    """
+    """⟨x, z⟩: the number of common ones. A vector without ones is null."""
 
     whole: ClassVar[bool] = True
     tabulated: ClassVar[bool] = True
@@ -32,9 +23,6 @@ class LinearKernel(Kernel):
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[Any]:
         """Return s."""
         return np.asarray(s)
-
-    def _dimension(self, n: int) -> int:
-        return n
 
 
 @KERNELS.add("polynomial")
@@ -52,7 +40,6 @@ class PolynomialKernel(Kernel):
 
     Examples
     --------
-    >>> from recsys.kernels import PolynomialKernel
     >>> PolynomialKernel(degree=2)([[1, 1, 1, 0], [1, 1, 0, 0]])
     array([[16.,  9.],
            [ 9.,  9.]])
@@ -79,9 +66,6 @@ class PolynomialKernel(Kernel):
         """Return the logarithm of the power."""
         return self.degree * np.log(self.alpha * s + self.coef)
 
-    def _dimension(self, n: int) -> int:
-        return comb(n + self.degree, n) if self.coef > 0 else comb(n + self.degree - 1, self.degree)
-
 
 @KERNELS.add("hp")
 @dataclass(frozen=True)
@@ -91,13 +75,6 @@ class HomogeneousPolynomialKernel(Kernel):
     Parameters
     ----------
     degree : int ≥ 1
-
-    Examples
-    --------
-    >>> from recsys.kernels import HomogeneousPolynomialKernel
-    >>> HomogeneousPolynomialKernel(degree=2)([[1, 1, 1, 0], [1, 1, 0, 0]])
-    array([[9., 4.],
-           [4., 4.]])
     """
 
     degree: int = 2
@@ -113,9 +90,6 @@ class HomogeneousPolynomialKernel(Kernel):
         """Return the logarithm of the power."""
         return self.degree * np.log(s)
 
-    def _dimension(self, n: int) -> int:
-        return comb(n + self.degree - 1, self.degree)
-
 
 @KERNELS.add("rbf")
 @dataclass(frozen=True)
@@ -126,13 +100,6 @@ class RBFKernel(Kernel):
     ----------
     gamma : float > 0, optional
         1/n by default.
-
-    Examples
-    --------
-    >>> from recsys.kernels import RBFKernel
-    >>> RBFKernel(gamma=0.5)([[1, 1, 1, 0], [1, 1, 0, 0]])
-    array([[1.        , 0.60653066],
-           [0.60653066, 1.        ]])
     """
 
     gamma: float | None = None
@@ -153,15 +120,7 @@ class RBFKernel(Kernel):
 @KERNELS.add("tanimoto")
 @dataclass(frozen=True)
 class TanimotoKernel(Kernel):
-    """|x ∩ z| / |x ∪ z|, and 1 for two vectors without ones. No vector is null.
-
-    Examples
-    --------
-    >>> from recsys.kernels import TanimotoKernel
-    >>> TanimotoKernel()([[1, 1, 1, 0], [1, 1, 0, 0]])
-    array([[1.        , 0.66666667],
-           [0.66666667, 1.        ]])
-    """
+    """|x ∩ z| / |x ∪ z|, and 1 for two vectors without ones. No vector is null."""
 
     tabulated: ClassVar[bool] = True
 

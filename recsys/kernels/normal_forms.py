@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import comb
 from typing import Any, ClassVar
 
 import numpy as np
@@ -81,9 +80,6 @@ class _Disjunctions(_NormalForm):
         logs = self.inner(self.c).of_counts(every, every, every, n)
         return float(logs[0]) + self.c * self.log_literals
 
-    def _dimension(self, n: int) -> int:
-        return sum(comb(int(self.inner(self.c)._dimension(n)), d) for d in self._numbers())
-
 
 class _Conjunctions(_NormalForm):
     """Conjunctions of c disjunctions."""
@@ -97,9 +93,6 @@ class _Conjunctions(_NormalForm):
         inner = self.inner(self.d)
         share = np.asarray(inner.of_counts(s, a, b, n), dtype=np.float64)
         return log_choose(share, inner.log_unit(n), self.c)
-
-    def _dimension(self, n: int) -> int:
-        return comb(int(self.inner(self.d)._dimension(n)), self.c)
 
 
 @KERNELS.add("mdnf")
@@ -119,7 +112,6 @@ class MonotoneDNFKernel(_Disjunctions):
 
     Examples
     --------
-    >>> from recsys.kernels import MonotoneDNFKernel
     >>> MonotoneDNFKernel(d=2, c=1)([[1, 1, 1, 0], [1, 1, 0, 0]])
     array([[6., 5.],
            [5., 5.]])
@@ -142,13 +134,6 @@ class DNFKernel(_Disjunctions):
         Conjunctions in a formula.
     c : int ≥ 1
         Literals in a conjunction, at most n.
-
-    Examples
-    --------
-    >>> from recsys.kernels import DNFKernel
-    >>> DNFKernel(d=2, c=1)([[1, 1, 1, 0], [1, 1, 0, 0]])
-    array([[22., 19.],
-           [19., 22.]])
     """
 
     inner: ClassVar[type[OneDegree]] = ConjunctiveKernel
@@ -169,13 +154,6 @@ class MonotoneCNFKernel(_Conjunctions):
         Variables in a disjunction, at most n.
     c : int ≥ 1
         Disjunctions in a formula.
-
-    Examples
-    --------
-    >>> from recsys.kernels import MonotoneCNFKernel
-    >>> MonotoneCNFKernel(d=2, c=1)([[1, 1, 1, 0], [1, 1, 0, 0]])
-    array([[6., 5.],
-           [5., 5.]])
     """
 
     inner: ClassVar[type[OneDegree]] = MonotoneDisjunctiveKernel
@@ -194,13 +172,6 @@ class CNFKernel(_Conjunctions):
         Literals in a disjunction, at most n.
     c : int ≥ 1
         Disjunctions in a formula.
-
-    Examples
-    --------
-    >>> from recsys.kernels import CNFKernel
-    >>> CNFKernel(d=2, c=1)([[1, 1, 1, 0], [1, 1, 0, 0]])
-    array([[18., 15.],
-           [15., 18.]])
     """
 
     inner: ClassVar[type[OneDegree]] = DisjunctiveKernel
@@ -223,7 +194,6 @@ class MonotoneDNFSumKernel(_Disjunctions):
 
     Examples
     --------
-    >>> from recsys.kernels import MonotoneDNFSumKernel
     >>> MonotoneDNFSumKernel(d=2, c=1)([[1, 1, 1, 0], [1, 1, 0, 0]])
     array([[9., 7.],
            [7., 7.]])

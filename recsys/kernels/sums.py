@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import comb
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,13 +25,6 @@ class MonotoneConjunctiveSumKernel(OneDegree):
     ----------
     degree : int ≥ 1
         Largest number of variables in a conjunction, at most n.
-
-    Examples
-    --------
-    >>> from recsys.kernels import MonotoneConjunctiveSumKernel
-    >>> MonotoneConjunctiveSumKernel(degree=2)([[1, 1, 1, 0], [1, 1, 0, 0]])
-    array([[6., 3.],
-           [3., 3.]])
     """
 
     logarithmic: ClassVar[bool] = True
@@ -40,9 +32,6 @@ class MonotoneConjunctiveSumKernel(OneDegree):
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
         """Return log Σ C(s, c)."""
         return log_sums(n, self.degree, 1.0)[s]
-
-    def _dimension(self, n: int) -> int:
-        return sum(comb(n, i) for i in range(1, self.degree + 1))
 
 
 @KERNELS.add("all-subsets")
@@ -52,13 +41,6 @@ class AllSubsetsKernel(Kernel):
 
     No vector is null.
     Source: Polato's thesis, (4.28).
-
-    Examples
-    --------
-    >>> from recsys.kernels import AllSubsetsKernel
-    >>> AllSubsetsKernel()([[1, 1, 1, 0], [1, 1, 0, 0]])
-    array([[8., 4.],
-           [4., 4.]])
     """
 
     logarithmic: ClassVar[bool] = True
@@ -68,9 +50,6 @@ class AllSubsetsKernel(Kernel):
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
         """Return s log 2."""
         return s * np.log(2.0)
-
-    def _dimension(self, n: int) -> int:
-        return 2**n
 
 
 @dataclass(frozen=True)
@@ -115,21 +94,11 @@ class SadoharaMonotoneDNFKernel(_Sadohara):
         Largest number of variables in a conjunction, at most n; all by default.
     sigma : float > 0
         Below 1 short conjunctions count more, above 1 long ones.
-
-    Examples
-    --------
-    >>> from recsys.kernels import SadoharaMonotoneDNFKernel
-    >>> SadoharaMonotoneDNFKernel(arity=2)([[1, 1, 1, 0], [1, 1, 0, 0]])
-    array([[6., 3.],
-           [3., 3.]])
     """
 
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
         """Return the logarithm of the sum over common ones."""
         return self._log_sum(s, n)
-
-    def _dimension(self, n: int) -> int:
-        return sum(comb(n, i) for i in range(1, (self.arity or n) + 1))
 
 
 @KERNELS.add("sadohara-dnf")
@@ -147,13 +116,6 @@ class SadoharaDNFKernel(_Sadohara):
         Largest number of literals in a conjunction, at most n; all by default.
     sigma : float > 0
         Below 1 short conjunctions count more, above 1 long ones.
-
-    Examples
-    --------
-    >>> from recsys.kernels import SadoharaDNFKernel
-    >>> SadoharaDNFKernel(arity=2)([[1, 1, 1, 0], [1, 1, 0, 0]])
-    array([[10.,  6.],
-           [ 6., 10.]])
     """
 
     saturates: ClassVar[bool] = True
@@ -161,9 +123,6 @@ class SadoharaDNFKernel(_Sadohara):
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
         """Return the logarithm of the sum over agreeing variables."""
         return self._log_sum(n - a - b + 2 * s, n)
-
-    def _dimension(self, n: int) -> int:
-        return sum(2**i * comb(n, i) for i in range(1, (self.arity or n) + 1))
 
 
 @lru_cache(maxsize=8)
