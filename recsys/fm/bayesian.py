@@ -32,8 +32,6 @@ from recsys.utils.progress import report
 from recsys.utils.two_classes import TwoClassMixin, two_classes
 from recsys.utils.validation import check_integer, check_real
 
-__all__ = ["BayesianFactorizationMachineClassifier", "BayesianFactorizationMachineRegressor"]
-
 WORSE = 1.2  # times the squared error of no model, from which a fit is warned of
 ROUNDING = 16.0 * float(np.finfo(np.float64).eps)
 HALVINGS = 60  # of the range in which an end of an interval lies

@@ -24,15 +24,6 @@ from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, POWER, PRODUCT, 
 from recsys.multilinear.symmetric import elementary_polynomials
 from recsys.utils.validation import check_choice, check_integer
 
-__all__ = [
-    "AllSubsetsClassifier",
-    "AllSubsetsRegressor",
-    "FactorizationMachineClassifier",
-    "FactorizationMachineRegressor",
-    "PolynomialNetworkClassifier",
-    "PolynomialNetworkRegressor",
-]
-
 LOWER = ("explicit", "augment", "simplex", "inhomogeneous")
 
 

@@ -17,8 +17,6 @@ from recsys.multilinear.losses import Loss, mean_loss
 from recsys.multilinear.rows import ROW_CHUNKS, full_gradient, predict_rows
 from recsys.utils.threads import threads_for
 
-__all__ = ["Model", "Objective", "Regularization"]
-
 Vector = NDArray[np.float64]
 MANY_ROWS = 1024  # from which a gradient is summed in several parts
 ROUNDING = 1e-9  # of sums of weights, by which they may be below those of rows given several times

@@ -19,8 +19,6 @@ from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, PRODUCT, Form
 from recsys.multilinear.symmetric import elementary_polynomials, with_size, without
 from recsys.optim.prox import power_cuts
 
-__all__ = ["PENALTIES", "Penalty"]
-
 Table = NDArray[np.float64]  # (features, components)
 PAIRS = Form(ANOVA, 2, 1)
 L2, L1, TI, L21, CS, L1_POWER, L21_POWER, OMEGA = range(8)

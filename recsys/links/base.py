@@ -20,17 +20,6 @@ from recsys.utils import model_file
 from recsys.utils.features import as_array, as_labels, real_array
 from recsys.utils.validation import check_ids
 
-__all__ = [
-    "LINKS",
-    "LinkPredictor",
-    "Parts",
-    "Task",
-    "as_features",
-    "check_symmetric",
-    "load_link_predictor",
-    "make_link_predictor",
-]
-
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
@@ -46,20 +35,12 @@ class Task(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """The decomposition of a score of one pair of objects.
-
-    Attributes
-    ----------
-    base, left, right : float
-        Constant, and contributions of the features of each end alone.
-    pairs : (m, n) float64
-        Contribution of each pair of non-zero features of the left and the right object.
-    """
+    """The decomposition of a score of one pair of objects."""
 
     base: float
-    left: float
+    left: float  # contribution of the features of the left end alone
     right: float
-    pairs: Array
+    pairs: Array  # of each pair of non-zero features of the left and the right end
 
 
 @dataclass(eq=False, repr=False)
@@ -180,21 +161,7 @@ def make_link_predictor(name: str, /, **params: Any) -> LinkPredictor:
 
 @model_file.refuses
 def load_link_predictor(path: str | Path) -> LinkPredictor:
-    """Read a link predictor of any kind that `save` wrote.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> import numpy as np
-    >>> from recsys.links import make_link_predictor
-    >>> A, pairs = np.eye(4), np.array([[0, 1], [1, 2], [0, 2], [0, 3], [1, 3], [2, 3]])
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "links.recsys"
-    >>> model = make_link_predictor("pair-svm").fit(A, None, pairs, [1, 1, 1, 0, 0, 0])
-    >>> model.save(path)
-    >>> again = load_link_predictor(path)
-    >>> (again.predict(A, None, pairs) == model.predict(A, None, pairs)).all()
-    np.True_
-    """
+    """Read a link predictor of any kind that `save` wrote."""
     manifest, arrays = model_file.read(path)
     name = manifest.get("link_predictor")
     if not isinstance(name, str):

@@ -18,15 +18,6 @@ from recsys.utils.progress import within
 from recsys.utils.spec import parse_spec
 from recsys.utils.validation import check_flag, check_integer, texts_of
 
-__all__ = [
-    "LinkMetrics",
-    "LinkResult",
-    "compare_links",
-    "fit_on_all_links",
-    "link_metrics",
-    "strongest_links",
-]
-
 RESAMPLES = 200  # of the test pairs
 
 
@@ -73,11 +64,11 @@ def auc_error(labels: NDArray[np.int8], scores: NDArray[np.float64]) -> float:
     """Return the standard error of the AUC, by a bootstrap of the links and of the other pairs."""
     rng = np.random.default_rng(0)
     links, others = np.flatnonzero(labels), np.flatnonzero(labels == 0)
-    drawn = [
-        np.concatenate([rng.choice(rows, len(rows)) for rows in (links, others)])
-        for _ in range(RESAMPLES)
-    ]
-    return float(np.std([roc_auc_score(labels[rows], scores[rows]) for rows in drawn]))
+    aucs = []
+    for _ in range(RESAMPLES):
+        rows = np.concatenate([rng.choice(part, len(part)) for part in (links, others)])
+        aucs.append(roc_auc_score(labels[rows], scores[rows]))
+    return float(np.std(aucs))
 
 
 def compare_links(
@@ -136,22 +127,9 @@ def fit_on_all_links(graph: Graph, model: str, *, seed: int = 0) -> LinkPredicto
 def strongest_links(
     model: LinkPredictor, graph: Graph, index: int, N: int = 10
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the N right objects with the highest scores for a left object, without those linked to it.
+    """Return the N best right objects of a left object, without those linked to it, and their scores.
 
-    Parameters
-    ----------
-    model : fitted LinkPredictor
-    graph : Graph
-        For objects of one kind, either end of a link counts.
-    index : int
-        Of the left object.
-    N : int ≥ 1
-
-    Returns
-    -------
-    objects : (n,) int64
-        Best first.
-    scores : (n,) float64
+    For objects of one kind, either end of a link counts.
     """
     check_integer("N", N, 1)
     n_left, n_right = graph.sizes

@@ -17,8 +17,6 @@ from recsys.utils.extras import install_hint
 from recsys.utils.progress import report
 from recsys.utils.validation import check_integer, check_real
 
-__all__ = ["HONFM", "ConcatDNN", "PairDNN"]
-
 BATCH = 2**14  # pairs that are scored at once
 
 
@@ -279,14 +277,6 @@ class HONFM(_Interactions):
     Notes
     -----
     Source: Atarashi's thesis, 3.4.3.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> A, pairs = np.eye(4), np.array([[0, 1], [1, 2], [0, 2], [0, 3], [1, 3], [2, 3]])
-    >>> model = HONFM(layers=1, epochs=2).fit(A, None, pairs, [1, 1, 1, 0, 0, 0])
-    >>> model.predict(A, None, pairs).shape
-    (6,)
     """
 
     def _factors(self, X: sp.csr_matrix, table: Any, order: int) -> list[Any]:
@@ -309,14 +299,6 @@ class ConcatDNN(_Network):
         Width of the first layer.
 
     Other parameters: as in `_Network`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> A, pairs = np.eye(4), np.array([[0, 1], [1, 2], [0, 2], [0, 3], [1, 3], [2, 3]])
-    >>> model = ConcatDNN(layers=1, epochs=2).fit(A, None, pairs, [1, 1, 1, 0, 0, 0])
-    >>> model.predict(A, None, pairs).shape
-    (6,)
     """
 
     n_components: int = 256

@@ -23,8 +23,6 @@ from recsys.multilinear.pairs import PairTerm, make_pairs, order_products, predi
 from recsys.utils.progress import report
 from recsys.utils.validation import check_choice, check_integer, check_real
 
-__all__ = ["FactorizedBilinear", "LowRankBilinear", "PairFactorizationMachine", "PairNet"]
-
 LOWER = ("explicit", "augment", "simplex", "inhomogeneous")
 PAIR_PENALTIES = ("l2", "l1", "ti")  # whose proximal operator takes one entry at a time
 REFRESH = 10  # epochs after which predictions are computed afresh
@@ -134,7 +132,7 @@ class _Factorized(LinkPredictor):
             self.weights_.append(np.ones(k))
         self.theta_, learns_theta = self._theta()
         terms = self.terms_
-        loss = LOSSES.get(self.loss)
+        loss, ones = LOSSES.get(self.loss), np.ones(len(y))
         penalties = [self._penalty(term) for term in terms]
         shrinkages = [Shrinkage(self.beta_, penalty.code, gamma) for penalty, gamma in penalties]
         # λ is learned for even orders above 2 of products across the ends
@@ -142,11 +140,11 @@ class _Factorized(LinkPredictor):
         self.intercept_ = 0.0
         self.history_: list[dict[str, float]] = []
         pred = self._predict(A, B, left, right)
-        last = self._objective(Target(y, pred, loss.code, loss.curvature, np.ones(len(y))))
+        last = self._objective(Target(y, pred, loss.code, loss.curvature, ones))
         self.history_.append({"objective": last})
         for step in range(1, self.max_iter + 1):
             report(f"epoch {step}", step - 1, self.max_iter)
-            target = Target(y, pred, loss.code, loss.curvature, np.ones(len(y)))
+            target = Target(y, pred, loss.code, loss.curvature, ones)
             if self.fit_intercept:
                 self.intercept_ += bias_step(target)
             if len(self.shared_):
@@ -211,10 +209,8 @@ def add_shares(c: Array, weights: Array, z: Array, w: Array, pairs: Array, alone
     """Add the contributions of a multilinear term to pairs of features and to each end.
 
     A product of r features of one end and m − r of the other is shared equally by its r(m − r) pairs of
-    features across the ends; one of features of one end only is that end's. c[t], of (m + 1,), weighs
-    products of t features of the left end; z and w, (features, k), are the factors of each end's
-    features times their values. `pairs`, (left features, right features), and `alone`, (2,), are added
-    to.
+    features across the ends; one of features of one end only is that end's. c[t] weighs products of t
+    features of the left end; z and w, (features, k), are the factors times the features' values.
     """
     m = len(c) - 1
     left, right = _orders_without(z, m), _orders_without(w, m)
@@ -314,14 +310,6 @@ class FactorizedBilinear(_Factorized):
     """The factorized bilinear model ŷ = b + aᵀUVᵀb for classes: the PairNet of order 2 (Lemma 3.2).
 
     Other parameters: as in `_Factorized`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> A, pairs = np.eye(4), np.array([[0, 1], [1, 2], [0, 2], [0, 3], [1, 3], [2, 3]])
-    >>> model = FactorizedBilinear(n_components=2).fit(A, None, pairs, [1, 1, 1, 0, 0, 0])
-    >>> model.predict(A, None, pairs).shape
-    (6,)
     """
 
     def _coefficients(self) -> list[list[float]]:
@@ -338,14 +326,6 @@ class LowRankBilinear(FactorizedBilinear):
     Notes
     -----
     Source: Blondel et al. 2016, 6.1, "low-rank bilinear regression" on the labels of links.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> A, pairs = np.eye(4), np.array([[0, 1], [1, 2], [0, 2], [0, 3], [1, 3], [2, 3]])
-    >>> model = LowRankBilinear(n_components=2).fit(A, None, pairs, [1, 1, 1, 0, 0, 0])
-    >>> model.predict(A, None, pairs).shape
-    (6,)
     """
 
     loss: str = "squared"
@@ -382,14 +362,6 @@ class PairFactorizationMachine(_Factorized):
     -----
     Source: Blondel et al. 2016, (4), (17)–(20) and 6.1, where `symmetric` is False; the
     penalties, Atarashi et al. 2021, 3.3.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> A, pairs = np.eye(4), np.array([[0, 1], [1, 2], [0, 2], [0, 3], [1, 3], [2, 3]])
-    >>> model = PairFactorizationMachine(n_components=2).fit(A, None, pairs, [1, 1, 1, 0, 0, 0])
-    >>> model.predict(A, None, pairs).shape
-    (6,)
     """
 
     degree: int = 2

@@ -10,8 +10,6 @@ import scipy.sparse as sp
 from recsys.links.base import LinkPredictor, as_features
 from recsys.utils.validation import check_integer
 
-__all__ = ["LinkReasons", "link_reasons"]
-
 
 class LinkReasons(NamedTuple):
     """The explanation of a predicted link.
@@ -19,8 +17,7 @@ class LinkReasons(NamedTuple):
     Attributes
     ----------
     kind : "exact" or "changes"
-        "exact": the score is base + left + right + listed pairs + others. "changes": the decrease of the
-        score without each feature.
+        Whether the score is base + left + right + pairs + others, or `changes` tell what changes it.
     score : float
         Above 0 for a link.
     base, left, right : float
@@ -64,16 +61,6 @@ def link_reasons(
         Rows of A and of B.
     N : int ≥ 1
         Largest number of pairs or features to list.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from recsys.links import FactorizedBilinear
-    >>> A, pairs = np.eye(4), np.array([[0, 1], [1, 2], [0, 2], [0, 3], [1, 3], [2, 3]])
-    >>> model = FactorizedBilinear(n_components=2).fit(A, None, pairs, [1, 1, 1, 0, 0, 0])
-    >>> why = link_reasons(model, A, None, 0, 1)
-    >>> round(why.base + sum(value for *_, value in why.pairs) - why.score, 9)
-    0.0
     """
     check_integer("N", N, 1)
     score = float(model.decision_function(A, B, [[left, right]])[0])

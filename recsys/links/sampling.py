@@ -11,8 +11,6 @@ from recsys.errors import InputError
 from recsys.utils.features import as_array
 from recsys.utils.validation import check_ids, check_integer, check_real
 
-__all__ = ["LinkSplit", "sample_negatives", "split_objects", "split_pairs"]
-
 Index = NDArray[np.int64]
 
 
@@ -23,12 +21,6 @@ class LinkSplit(NamedTuple):
     ----------
     train, test : (pairs, 2) int64
     train_labels, test_labels : (pairs,) int8
-
-    Examples
-    --------
-    >>> split = split_pairs([[0, 1], [1, 2], [0, 3], [2, 3]], n_left=4, n_right=5)
-    >>> split.train.shape, split.train_labels.tolist()
-    ((4, 2), [1, 1, 0, 0])
     """
 
     train: Index

@@ -15,11 +15,9 @@ from threadpoolctl import threadpool_limits
 from recsys._jit import jit
 from recsys.errors import FitError
 from recsys.links.base import LINKS, Array, Index, LinkPredictor, Parts, Task, check_symmetric
-from recsys.utils.memory import check_fits
+from recsys.utils.memory import check_memory
 from recsys.utils.progress import report
 from recsys.utils.validation import check_integer, check_real
-
-__all__ = ["PairSVM"]
 
 MOST_PRODUCTS = 500  # of conjugate gradients, in one Newton step
 HALVINGS = 30  # of a step
@@ -120,9 +118,8 @@ class PairSVM(LinkPredictor):
             size = 1.0
             for _ in range(HALVINGS):
                 moved, reached = alpha + size * (target - alpha), scores + size * ahead
-                now = ridge * float(moved @ reached) + float(
-                    (np.maximum(0.0, 1.0 - y * reached) ** 2).sum()
-                )
+                hinge = np.maximum(0.0, 1.0 - y * reached)
+                now = ridge * float(moved @ reached) + float(hinge @ hinge)
                 if now < value:
                     break
                 size /= 2.0
@@ -164,8 +161,8 @@ class PairSVM(LinkPredictor):
 
 def _check_grams(rows_a: int, columns_a: int, rows_b: int, columns_b: int) -> None:
     # a sparse product on its way to a dense one takes half as much again, one more is Wᵀ·GA
-    check_fits(
-        2.5 * rows_a * columns_a + 1.5 * rows_b * columns_b,
+    check_memory(
+        20 * rows_a * columns_a + 12 * rows_b * columns_b,
         f"the Gram matrices of {rows_a} × {columns_a} and {rows_b} × {columns_b} objects",
         "use PairNet or FactorizedBilinear, which need none, or fewer objects",
     )

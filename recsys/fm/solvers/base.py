@@ -12,8 +12,6 @@ from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, FORM_NAMES, MIXED, POWE
 from recsys.multilinear.losses import Loss
 from recsys.registry import Registry
 
-__all__ = ["SOLVERS", "Options", "Solver", "refusal", "solver_names"]
-
 
 class Options(NamedTuple):
     """Options of a solver."""

@@ -19,8 +19,6 @@ from recsys.fm.solvers.descent import Descent
 from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, fill_components, others_product
 from recsys.multilinear.losses import loss_slope
 
-__all__ = ["BlockDescent"]
-
 
 @SOLVERS.add("block")
 class BlockDescent(Descent):

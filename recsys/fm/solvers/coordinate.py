@@ -16,8 +16,6 @@ from recsys.fm.solvers.descent import Descent
 from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, PRODUCT, fill_component, move, slope
 from recsys.multilinear.losses import loss_slope
 
-__all__ = ["CoordinateDescent"]
-
 
 @SOLVERS.add("cd")
 class CoordinateDescent(Descent):

@@ -12,8 +12,6 @@ from recsys.fm.solvers.base import Options, Solver
 from recsys.multilinear.arrays import Compressed, Target
 from recsys.multilinear.linear import bias_step, linear_epoch
 
-__all__ = ["Descent", "Shrinkage", "visiting_order"]
-
 RARE = 0.01  # share of the rows below which a column is rare
 REFRESH = 10  # epochs after which predictions are computed afresh
 

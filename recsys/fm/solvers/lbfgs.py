@@ -10,8 +10,6 @@ from scipy.optimize import minimize
 
 from recsys.fm.solvers.base import SOLVERS, Solver
 
-__all__ = ["Lbfgs"]
-
 BURST = 10  # iterations between two steps on the weights of orders or components
 
 

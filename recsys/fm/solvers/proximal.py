@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from recsys.fm.objective import Objective
 from recsys.fm.solvers.base import SOLVERS, WITH_PROX, Options, Solver
 
-__all__ = ["Fista", "NonMonotone", "Proximal", "SubGradient"]
-
 Vector = NDArray[np.float64]
 RESTLESS = 5  # epochs without progress after which nmAPGD returns to its lowest point
 SMALLEST = 1e-14  # step at which a line search gives up

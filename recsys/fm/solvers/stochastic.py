@@ -22,8 +22,6 @@ from recsys.multilinear.forms import ANOVA, MIXED
 from recsys.multilinear.losses import loss_slope
 from recsys.multilinear.rows import room_for, row_backward, row_forward
 
-__all__ = ["AdaGrad", "ProximalStochastic"]
-
 SLOWER, SLOWEST = 0.5, 0.01  # of a step that no longer helps; the last share of the first
 TINY = 1e-10  # beside the root of the summed squared gradients
 ALONE = -1  # in the place of a second row where there is none

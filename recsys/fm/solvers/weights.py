@@ -18,8 +18,6 @@ from recsys.multilinear.losses import weighted_slopes
 from recsys.optim.prox import project_simplex
 from recsys.utils.features import real_array
 
-__all__ = ["check_theta", "descend_on_simplex", "lambda_step", "size_matters", "theta_step"]
-
 STEPS = 20
 
 
