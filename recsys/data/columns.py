@@ -147,9 +147,6 @@ def find_columns(
 
     Without a header, users and items are the first two columns with neither dates nor fractions in the
     `first` row.
-
-    >>> find_columns(["Kunden-Nr.", "Artikel", "Bewertung", "Preis"])
-    {'user': ['Kunden-Nr.'], 'item': ['Artikel'], 'rating': ['Bewertung'], 'time': []}
     """
     if not header:
         ids = [name for name, cell in zip(names, first, strict=True) if not NO_ID.match(cell.strip())]

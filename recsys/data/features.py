@@ -51,20 +51,10 @@ def encode_table(
 ) -> Features:
     """Return the features of a table, by column and in the order of values.
 
-    Each row describes an object; a missing cell gives no feature. `numbers` is the treatment of numeric
-    columns: "keep", the number as one feature, 0 if missing; "quantiles", one feature per bin of columns
-    with more than `buckets` values; "decades", one feature per decade of years; "values", one feature
-    per value, as for text. `separator` divides the values of a text cell. Columns with lower-case names
-    in `skip` are left out.
-
-    >>> import pandas as pd
-    >>> from recsys.data.features import encode_table
-    >>> found = encode_table(pd.DataFrame({"year": [1994, 2001], "genres": ["Drama|War", "War"]}))
-    >>> found.names
-    ('year=1994', 'year=2001', 'genres=Drama', 'genres=War')
-    >>> found.X.toarray()
-    array([[1., 0., 1., 1.],
-           [0., 1., 0., 1.]])
+    A missing cell gives no feature. `numbers` is the treatment of numeric columns: "keep", the number as
+    one feature, 0 if missing; "quantiles", one feature per bin of columns with more than `buckets`
+    values; "decades", one feature per decade of years; "values", one feature per value, as for text.
+    `separator` divides the values of a text cell. Columns with lower-case names in `skip` are left out.
     """
     parts = [
         encode_column(str(name), column, numbers=numbers, buckets=buckets, separator=separator)
@@ -92,13 +82,7 @@ def encode_column(
     buckets: int = 10,
     separator: str | None = SEPARATOR,
 ) -> Features:
-    """Return the features of one column; arguments and errors as in `encode_table`.
-
-    >>> import pandas as pd
-    >>> from recsys.data.features import encode_column
-    >>> encode_column("year", pd.Series([1994, None, 1999]), numbers="decades").names
-    ('year=1990s',)
-    """
+    """Return the features of one column; parameters are those of `encode_table`."""
     check_choice("numbers", numbers, NUMBERS)
     parsed = pd.to_numeric(column, errors="coerce")
     values = parsed.to_numpy(np.float64)
@@ -126,20 +110,15 @@ def encode_column(
 def ranges(groups: Sequence[NDArray[np.float64]]) -> list[str]:
     """Return each group of numbers as its lowest and its highest, that alone where they are the same.
 
-    Integers are written out; others with so many digits that no two groups read alike, nor the two
-    ends of one. No group is empty, and no number lies in the range of another group.
-
-    >>> import numpy as np
-    >>> ranges([np.array([20.0, 29.0]), np.array([30.5, 31.25]), np.array([40.0, 40.0])])
-    ['20–29', '30.5–31.25', '40']
+    Numbers have as many digits as tell the groups, and the two ends of each, apart.
     """
     spans = [(float(group.min()), float(group.max())) for group in groups]
     for digits in (4, 6, 9, 17):
-        ends = [(_written(low, digits), _written(high, digits)) for low, high in spans]
+        ends = [tuple(_written(end, digits) for end in span) for span in spans]
         apart = all((a == b) == (low == high) for (a, b), (low, high) in zip(ends, spans, strict=True))
         if apart and len(set(ends)) == len(ends):
             break
-    return [low if low == high else f"{low}–{high}" for low, high in ends] if spans else []
+    return [low if low == high else f"{low}–{high}" for low, high in ends]
 
 
 def _written(number: float, digits: int) -> str:
@@ -166,11 +145,6 @@ class SideInformation:
     """Features and times for rankers, computed when a ranker first needs them.
 
     Times are for protocols in time and for production (None).
-
-    >>> from recsys import EASE, FM, load_dataset
-    >>> known = SideInformation(load_dataset("sample"))
-    >>> list(known.of(FM())), list(known.of(EASE(recency=0.5))), list(known.of(EASE()))
-    (['item_features'], ['times'], [])
     """
 
     def __init__(self, data: Interactions, protocol: str | None = None) -> None:
@@ -227,33 +201,21 @@ def features_of(table: pd.DataFrame | None) -> sp.csr_matrix | None:
 def texts(table: pd.DataFrame | None) -> Features | None:
     """Return features of the text columns that `features_of` leaves out; None without any.
 
-    A feature is a value of a cell with several values, or a lower-case word. It occurs in at least two
-    rows; the most frequent `WORDS` features of a column are kept. The vocabulary gives names for
-    explanations.
-
-    >>> import pandas as pd
-    >>> texts(pd.DataFrame({"title": ["The Red Door", "A red car", "Car"]})).names
-    ('title=car', 'title=red')
+    A feature is a value of a cell with several values, or a lower-case word, that occurs twice; the
+    most frequent `WORDS` of a column are kept.
     """
     from sklearn.feature_extraction.text import CountVectorizer  # late: it takes half a second
-
-    def values(cell: str) -> list[str]:
-        return [part.strip() for part in cell.split(SEPARATOR) if part.strip()]
-
-    def words(cell: str) -> list[str]:
-        return re.findall(r"\w\w+", cell.lower())
 
     if table is None:
         return None
     parts: list[Features] = []
     for name in table.columns:
-        column = table[name]
-        if _describes(name, column):
+        if _describes(name, table[name]):
             continue
-        cells = column.where(column.notna(), "").astype(str)
+        cells = table[name].where(table[name].notna(), "").astype(str)
         several = cells.str.contains(SEPARATOR, regex=False).mean() > SEVERAL
         counter = CountVectorizer(
-            tokenizer=values if several else words,
+            tokenizer=_values if several else _words,
             token_pattern=None,
             lowercase=False,
             min_df=2,
@@ -270,11 +232,18 @@ def texts(table: pd.DataFrame | None) -> Features | None:
     return side_by_side(parts, len(table)) if parts else None
 
 
+def _values(cell: str) -> list[str]:
+    return [part.strip() for part in cell.split(SEPARATOR) if part.strip()]
+
+
+def _words(cell: str) -> list[str]:
+    return re.findall(r"\w\w+", cell.lower())
+
+
 def _describes(name: Any, column: pd.Series) -> bool:
     """Return whether a column's values describe rows: numbers, or text that does not name each row."""
-    if name == "title":
-        return False
-    return bool(pd.api.types.is_numeric_dtype(column) or column.nunique() <= max(2, RARE * len(column)))
+    few = column.nunique() <= max(2, RARE * len(column))
+    return name != "title" and bool(few or pd.api.types.is_numeric_dtype(column))
 
 
 def time_matrix(data: Interactions) -> sp.csr_matrix:

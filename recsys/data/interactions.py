@@ -83,10 +83,6 @@ class Interactions:
 
     def __post_init__(self) -> None:
         """Refuse pairs that do not fit each other or the ids, before matrices are built from them."""
-        for what in ("users", "items", *COLUMNS):
-            shape = np.shape(getattr(self, what))
-            if getattr(self, what) is not None and shape != np.shape(self.users):
-                raise InputError(f"{self.name}: {what} has shape {shape} for {len(self.users)} pairs")
         for what, ids in (("users", self.user_ids), ("items", self.item_ids)):
             index = np.asarray(getattr(self, what))
             if index.ndim != 1 or index.dtype.kind not in "iu":
@@ -96,6 +92,10 @@ class Interactions:
                 )
             if len(index) and (index.min() < 0 or index.max() >= len(ids)):
                 raise OutOfRangeError(f"{self.name}: {what} must be within 0…{len(ids) - 1}")
+        for what in ("items", *COLUMNS):
+            shape = np.shape(getattr(self, what))
+            if getattr(self, what) is not None and shape != np.shape(self.users):
+                raise InputError(f"{self.name}: {what} has shape {shape} for {len(self.users)} pairs")
 
     @classmethod
     def from_ids(

@@ -47,15 +47,9 @@ def profile(user_items: sp.csr_matrix, kernel: bool = True) -> Profile:
     p = -np.expm1(n * np.log1p(-(density**2))) if density < 1 else 1.0
     by_user = np.sort(np.diff(user_items.indptr))[::-1].astype(np.int64)
     by_item = np.sort(np.bincount(user_items.indices, minlength=m))[::-1].astype(np.int64)
-    return Profile(
-        density,
-        dense,
-        (m + (m * m - m) * p) / m**2,
-        power_law(by_user),
-        power_law(by_item),
-        by_user,
-        by_item,
-    )
+    estimate = (m + (m * m - m) * p) / m**2
+    laws = power_law(by_user), power_law(by_item)
+    return Profile(density, dense, estimate, *laws, by_user, by_item)
 
 
 def power_law(counts: ArrayLike) -> PowerLaw:
@@ -72,6 +66,5 @@ def power_law(counts: ArrayLike) -> PowerLaw:
     slope, intercept = np.polyfit(x, y, 1, w=np.sqrt(w))  # polyfit weights residuals, not squares
     total = w @ (y - np.average(y, weights=w)) ** 2
     left = w @ (y - intercept - slope * x) ** 2
-    return PowerLaw(
-        float(-slope), float(np.exp(intercept)), float(1 - left / total) if total > 0 else 1.0
-    )
+    explained = float(1 - left / total) if total > 0 else 1.0
+    return PowerLaw(float(-slope), float(np.exp(intercept)), explained)

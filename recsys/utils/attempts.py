@@ -12,22 +12,14 @@ LONGEST = 300  # characters of a reason
 
 
 class Dropped(NamedTuple):
-    """Why a candidate is left out.
-
-    >>> attempt(lambda: 1 / 0)
-    Dropped(reason='ZeroDivisionError: division by zero', wrong_input=False)
-    """
+    """Why a candidate is left out."""
 
     reason: str  # one line
     wrong_input: bool  # an InputError: what was asked for cannot be done with these data
 
 
 def attempt(work: Callable[[], T]) -> T | Dropped:
-    """Return the result of the work, or why it failed.
-
-    Every Exception is a reason, running out of memory too: other candidates may need less. What stops
-    the work on purpose, KeyboardInterrupt and its like, is a BaseException and passes.
-    """
+    """Return the result of the work, or why it failed; KeyboardInterrupt and its like pass."""
     try:
         return work()
     except Exception as error:
@@ -43,11 +35,7 @@ def why(error: Exception) -> str:
 
 
 def check_some_left(what: str, labels: Collection[str], failed: Mapping[str, Dropped]) -> None:
-    """Raise one error that lists every reason, if each candidate has failed.
-
-    It is an InputError if all were refused for what was asked, else a FitError. `what` says what none of
-    the labels is or could do, as "no model could be evaluated".
-    """
+    """Raise one error with every reason, if each candidate has failed."""
     if len(failed) < len(labels):
         return
     text = f"{what}: " + "; ".join(f"{label}: {one.reason}" for label, one in failed.items())

@@ -18,11 +18,7 @@ FIRST, LAST = 1e8, 4_102_444_800.0
 
 
 def iso_seconds(text: str) -> float:
-    """Return an ISO date or datetime as seconds since 1970, UTC without a zone; NaN for other text.
-
-    >>> iso_seconds("1970-01-02"), iso_seconds("1970-01-01T02:00+02:00"), iso_seconds("31/12/2020")
-    (86400.0, 0.0, nan)
-    """
+    """Return an ISO date or datetime as seconds since 1970, UTC without a zone; NaN for other text."""
     try:
         when = datetime.fromisoformat(text)
     except ValueError:
@@ -31,11 +27,7 @@ def iso_seconds(text: str) -> float:
 
 
 def moment(what: str, given: Any) -> float:
-    """Return a point in time as a number of at least 0: a number, or an ISO date or datetime.
-
-    >>> moment("as of", "1970-01-02T00:00:30"), moment("as of", 30)
-    (86430.0, 30.0)
-    """
+    """Return a point in time as a number of at least 0: a number, or an ISO date or datetime."""
     try:
         text = given.isoformat() if isinstance(given, date) else str(given)  # datetimes are dates
         seconds = float(text) if "_" not in text else math.nan
@@ -52,21 +44,13 @@ def moment(what: str, given: Any) -> float:
 
 
 def dated(times: ArrayLike) -> bool:
-    """Return whether all known times (those above 0) can be seconds since 1970, in 1973…2099.
-
-    >>> dated([0.0, 875_071_561.0]), dated([1.0, 2.0]), dated([0.0])
-    (True, False, False)
-    """
+    """Return whether all known times (those above 0) can be seconds since 1970, in 1973…2099."""
     values = np.asarray(times, dtype=np.float64)
     known = values[values > 0]
     return bool(len(known)) and bool(known.min() >= FIRST and known.max() < LAST)
 
 
 def date_text(seconds: float) -> str:
-    """Return the calendar day in UTC, with the time of day where that is not midnight.
-
-    >>> date_text(875_059_200.0), date_text(875_071_561.0)
-    ('1997-09-24', '1997-09-24 03:26')
-    """
+    """Return the calendar day in UTC, with the time of day where that is not midnight."""
     when = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=float(seconds))
     return when.strftime("%Y-%m-%d" if seconds % DAY == 0 else "%Y-%m-%d %H:%M")

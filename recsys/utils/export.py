@@ -16,9 +16,6 @@ def csv_text(columns: Sequence[str] | None, rows: Iterable[Sequence[object]], ra
     r"""Return CSV, without a header if columns is None; floats have nine digits.
 
     Text that a spreadsheet would run as a formula gets an apostrophe, unless raw.
-
-    >>> csv_text(("title", "score"), [("=1+1", 0.25)])
-    "title,score\n'=1+1,0.25\n"
     """
     lines: list[str] = []
     # Text is quoted that holds a character of the line end: \r ends a line for spreadsheets, too.
@@ -32,13 +29,7 @@ def csv_text(columns: Sequence[str] | None, rows: Iterable[Sequence[object]], ra
 
 
 def json_text(value: Any) -> str:
-    """Return indented JSON with a line end; NaN and infinity become null.
-
-    >>> print(json_text({"auc": float("nan")}), end="")
-    {
-      "auc": null
-    }
-    """
+    """Return indented JSON with a line end; NaN and infinity become null."""
     return json.dumps(_finite(value), indent=2, allow_nan=False) + "\n"
 
 

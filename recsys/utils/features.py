@@ -10,15 +10,6 @@ from numpy.typing import NDArray
 
 from recsys.errors import InputError
 
-__all__ = [
-    "as_array",
-    "as_labels",
-    "check_sample_weight",
-    "checked_rows",
-    "real_array",
-    "relative_weights",
-]
-
 
 def checked_rows(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
     """Return the result of scikit-learn's `validate_data`, with a sparse X in canonical form."""
@@ -59,11 +50,7 @@ def as_labels(name: str, given: Any) -> NDArray[Any]:
 
 
 def real_array(name: str, given: Any, ndim: int | None = None, *, finite: bool = False) -> NDArray[Any]:
-    """Return an array of real numbers as float64, finite and of `ndim` dimensions where asked.
-
-    >>> real_array("q", [1, 2])
-    array([1., 2.])
-    """
+    """Return an array of real numbers as float64, finite and of `ndim` dimensions where asked."""
     array = as_array(name, given)
     if array.dtype.kind not in "biuf":
         raise InputError(f"{name} must be an array of real numbers, not of dtype {array.dtype}")
@@ -75,11 +62,7 @@ def real_array(name: str, given: Any, ndim: int | None = None, *, finite: bool =
 
 
 def check_sample_weight(given: Any, rows: int) -> NDArray[np.float64]:
-    """Return the weights of rows as float64, (rows,): finite, at least 0, not all 0.
-
-    >>> check_sample_weight([1, 0, 2], 3)
-    array([1., 0., 2.])
-    """
+    """Return the weights of rows as float64, (rows,): finite, at least 0, not all 0."""
     weights = real_array("sample_weight", given, finite=True)
     if weights.shape != (rows,):
         raise InputError(
@@ -91,12 +74,7 @@ def check_sample_weight(given: Any, rows: int) -> NDArray[np.float64]:
 
 
 def relative_weights(weights: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
-    """Return weights above 0 scaled to a mean of 1; None where all are alike, as without weights.
-
-    >>> import numpy as np
-    >>> relative_weights(np.array([1.0, 3.0])), relative_weights(np.array([2.0, 2.0]))
-    (array([0.5, 1.5]), None)
-    """
+    """Return weights above 0 scaled to a mean of 1; None where all are alike, as without weights."""
     if weights is None or weights.min() == weights.max():
         return None
     scaled = weights / weights.max()  # whose sum does not overflow

@@ -63,14 +63,6 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Any]:
 
     A crash leaves the old file or the new one: the new one is written beside it under a temporary
     name, flushed to disk and renamed. A link is followed, and the mode of an old file is kept.
-
-    >>> import pathlib, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder, "list.csv")
-    ...     with replacing(path) as file:
-    ...         _ = file.write(b"user,item")
-    ...     path.read_bytes()
-    b'user,item'
     """
     try:
         target = _target(path)

@@ -44,11 +44,6 @@ def make(
     """Return a table ("pandas", "polars" or "pyarrow") of columns of equal lengths.
 
     `types` (str, int or float) are those of columns that are empty.
-
-    >>> make({"item": ["tea", "milk"], "score": [2.0, 1.0]})
-       item  score
-    0   tea    2.0
-    1  milk    1.0
     """
     if not isinstance(kind, str) or kind not in KINDS:
         raise InputError(f"the kind of a table must be one of {', '.join(KINDS)}, not {kind!r}")

@@ -23,14 +23,8 @@ def leading_singular(
     """
     from sklearn.utils.extmath import randomized_svd  # late: it takes half a second
 
-    svd = partial(
-        randomized_svd,
-        n_components=rank,
-        n_oversamples=oversamples,
-        n_iter=passes,
-        random_state=seed,
-        flip_sign=flip_sign,
-    )
+    options = {"n_oversamples": oversamples, "n_iter": passes, "flip_sign": flip_sign}
+    svd = partial(randomized_svd, n_components=rank, random_state=seed, **options)
     try:
         U, s, Vt = svd(A)
     except np.linalg.LinAlgError:

@@ -25,11 +25,7 @@ def free_memory() -> int:
 
 
 def size_text(size: float) -> str:
-    """Return a number of bytes in the largest unit of which there is one, up to GB.
-
-    >>> size_text(36_000_000), size_text(4 * 20_000**2), size_text(999)
-    ('36.0 MB', '1.6 GB', '999 bytes')
-    """
+    """Return a number of bytes in the largest unit of which there is one, up to GB."""
     for unit, least in UNITS.items():
         if size >= least:
             return f"{size / least:.1f} {unit}"

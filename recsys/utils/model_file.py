@@ -16,7 +16,7 @@ import os
 import struct
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -40,8 +40,7 @@ DTYPES: dict[str, np.dtype[Any]] = {
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
-P = ParamSpec("P")
-T = TypeVar("T")
+Reader = TypeVar("Reader", bound=Callable[..., Any])
 
 
 def write(path: str | Path, manifest: dict[str, Any], arrays: dict[str, Any]) -> None:
@@ -72,30 +71,27 @@ def write(path: str | Path, manifest: dict[str, Any], arrays: dict[str, Any]) ->
             file.write(array)
 
 
-def refuses(reader: Callable[P, T]) -> Callable[P, T]:
+def refuses(reader: Reader) -> Reader:
     """Let a reader, whose first argument is a path, raise only ModelFileError."""
 
     @functools.wraps(reader)
-    def refusing(*args: P.args, **kwargs: P.kwargs) -> T:
+    def refusing(*args: Any, **kwargs: Any) -> Any:
         try:
             return reader(*args, **kwargs)
         except ModelFileError:
             raise
         except Exception as error:  # content of strangers may raise anything
-            raise ModelFileError(f"{shown(args[0])} cannot be used: {why(error)}") from error  # type: ignore[arg-type]
+            raise ModelFileError(f"{shown(args[0])} cannot be used: {why(error)}") from error
 
-    return refusing
+    return refusing  # type: ignore[return-value]
 
 
 @refuses
 def read(path: str | Path, mapped: bool = False) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return manifest and arrays of a file that `write` wrote.
 
-    Parameters
-    ----------
-    mapped : bool
-        Whether to map the file into memory, so that processes share one copy; changes of one process
-        are its own. The file may be replaced or removed, but must not be changed in place.
+    A `mapped` file is one copy for all processes; changes of one process are its own. It may be replaced
+    or removed, but must not be changed in place.
     """
     if not os.path.isfile(path):
         raise ModelFileError(f"{shown(path)} is not a file")

@@ -42,9 +42,7 @@ def run_tasks(
 ) -> Generator[Result]:
     """Yield task(unit) of each unit: in order in this process, else as soon as each is done.
 
-    With several jobs the units begin in their order, each in a process of joblib's backend (loky, or
-    what `joblib.parallel_config` names), with one thread. Arrays of a megabyte and more are shared by
-    memory-mapped files.
+    Several jobs are processes of joblib's backend with one thread each; large arrays are memory-mapped.
     """
     if n_jobs == 1:
         yield from map(task, units)

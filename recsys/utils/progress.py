@@ -18,10 +18,7 @@ _LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 def report(step: str, done: float, total: int) -> None:
-    """Tell this thread's listener that `done` of `total` steps are over, and which one begins.
-
-    Without a listener it does nothing. What the listener raises ends the work.
-    """
+    """Tell this thread's listener that `done` of `total` steps are over, and which one begins."""
     listener = _LISTENER.get()
     if listener is not None:
         listener(step, done, total)
@@ -32,17 +29,7 @@ when_compiling.append(lambda: report(COMPILING, 0.0, 1))
 
 @contextmanager
 def listening(listener: Listener | None) -> Iterator[None]:
-    """Hear the reports of what runs inside, in this thread, by listener(step, done, total).
-
-    A listener may raise a BaseException to stop the work. None changes nothing.
-
-    >>> heard = []
-    >>> with listening(lambda step, done, total: heard.append((step, done, total))):
-    ...     report("epoch", 0, 2)
-    >>> report("nobody listens", 1, 2)
-    >>> heard
-    [('epoch', 0, 2)]
-    """
+    """Hear the reports of what runs inside; a listener may raise a BaseException to stop the work."""
     token = _LISTENER.set(listener or _LISTENER.get())
     try:
         yield
@@ -52,17 +39,7 @@ def listening(listener: Listener | None) -> Iterator[None]:
 
 @contextmanager
 def within(step: str, done: float, total: int, part: float = 1.0) -> Iterator[None]:
-    """Do one step of some: it is reported as begun, and what it reports of itself is a part of it.
-
-    Of the step its own reports are `part`, 0 to 1; with 0 they are heard and move nothing.
-
-    >>> heard = []
-    >>> with listening(lambda step, done, total: heard.append((step, done, total))):
-    ...     with within("second model", 1, 2):
-    ...         report("epoch 5", 5, 10)
-    >>> heard
-    [('second model', 1, 2), ('second model, epoch 5', 1.5, 2)]
-    """
+    """Report one step as begun, and what it reports of itself as a `part` of it, 0 to 1."""
     outer = _LISTENER.get()
     if outer is None:
         yield
@@ -87,15 +64,13 @@ def bar(show: bool) -> Iterator[Callable[[str, float, int | None], None]]:
         return
     begins = time.monotonic() + QUIET
     with ExitStack() as stack:
-        draw: Callable[[str, float, int | None], None] | None = None
+        drawn: list[Callable[[str, float, int | None], None]] = []
 
         def update(step: str, done: float, total: int | None) -> None:
-            nonlocal draw
-            if draw is None:
-                if time.monotonic() < begins:
-                    return
-                draw = stack.enter_context(_drawn())
-            draw(step, done, total)
+            if not drawn and time.monotonic() >= begins:
+                drawn.append(stack.enter_context(_drawn()))
+            for draw in drawn:
+                draw(step, done, total)
 
         yield update
 
@@ -107,23 +82,20 @@ def _drawn() -> Iterator[Callable[[str, float, int | None], None]]:
 
     from recsys.utils.export import literal
 
-    columns = (
+    text, elapsed, left = (
         TextColumn("{task.description}", markup=False),
-        BarColumn(),
         TimeElapsedColumn(),
         TextColumn("left"),
-        TimeRemainingColumn(),
     )
     console = Console(stderr=True, highlight=False)
     # What a callback prints to a file or a pipe goes there, and not above the bar.
     above = sys.stdout.isatty()
+    columns = (text, BarColumn(), elapsed, left, TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, redirect_stdout=above) as progress:
         task = progress.add_task("", total=None)
-
-        def update(step: str, done: float, total: int | None) -> None:
-            progress.update(task, description=literal(step), completed=done, total=total)
-
-        yield update
+        yield lambda step, done, total: progress.update(
+            task, description=literal(step), completed=done, total=total
+        )
 
 
 @contextmanager

@@ -20,23 +20,13 @@ def entries_of(X: sp.csr_matrix, values: NDArray[Any]) -> sp.csr_matrix:
 
 
 def masked(X: sp.csr_matrix, mask: NDArray[np.bool_]) -> sp.csr_matrix:
-    """Return the entries of X that a mask, (nnz,), has; zeros stay stored.
-
-    >>> import scipy.sparse as sp
-    >>> masked(sp.csr_matrix([[1, 3], [2, 0]]), np.array([False, True, True])).toarray()
-    array([[0, 3],
-           [2, 0]])
-    """
+    """Return the entries of X that a mask, (nnz,), has; zeros stay stored."""
     indptr = np.concatenate(([0], np.cumsum(mask)))[X.indptr].astype(X.indptr.dtype)
     return sp.csr_matrix((X.data[mask], X.indices[mask], indptr), X.shape)
 
 
 def row_of(items: ArrayLike, n_items: int) -> sp.csr_matrix:
-    """Return one row with some items, (1, n_items) float32; repeated items count once.
-
-    >>> row_of([2, 0, 2], 4).toarray()
-    array([[1., 0., 1., 0.]], dtype=float32)
-    """
+    """Return one row with some items, (1, n_items) float32; repeated items count once."""
     found = np.asarray(items, dtype=np.int32)
     if not (found[1:] > found[:-1]).all():  # a row of another matrix is sorted, and np.unique slow
         found = np.unique(found)
@@ -50,12 +40,7 @@ def owners(X: sp.csr_matrix) -> NDArray[np.int64]:
 
 
 def random_halves(X: sp.csr_matrix, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Return which entries are in a random ceil(n/2) of each row's n, (nnz,), in the order of `X.data`.
-
-    >>> import scipy.sparse as sp
-    >>> random_halves(sp.csr_matrix([[1, 1, 1], [0, 1, 0]]), np.random.default_rng(0)).tolist()
-    [False, True, True, True]
-    """
+    """Return which entries, in the order of `X.data`, are in a random ceil(n/2) of each row's n."""
     lengths, owner = np.diff(X.indptr), owners(X)
     order = np.lexsort((rng.random(X.nnz), owner))
     place = np.empty(X.nnz, dtype=np.int64)

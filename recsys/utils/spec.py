@@ -25,11 +25,7 @@ def parse_spec(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def format_spec(name: str, params: dict[str, Any]) -> str:
-    """Return `name:key=value,…`, which `parse_spec` reads; None and empty values are left out.
-
-    >>> format_spec("ease", {"regularization": 10.0, "memory": None})
-    'ease:regularization=10.0'
-    """
+    """Return `name:key=value,…`, which `parse_spec` reads; None and empty values are left out."""
     parts = []
     for key, value in params.items():
         if isinstance(value, dict):

@@ -49,9 +49,8 @@ def top_n(
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Return ids and scores of each row's N best candidates, padded with −1 and `LOWEST`.
 
-    Equal scores go by index; the order is that of the scores' own precision. Liked items are left out if
-    `skip_liked`; with `liked_last` they fill what room is left, by index, and have the score `LOWEST`.
-    One row runs serially, without the lock.
+    Equal scores go by index. Liked items are left out if `skip_liked`; with `liked_last` they fill what
+    room is left, by index, and have the score `LOWEST`.
     """
     ids = np.full((len(scores), N), -1, dtype=np.int32)
     best = np.full((len(scores), N), LOWEST, dtype=scores.dtype)
@@ -98,8 +97,8 @@ def _heapify(s, i, size):
 def offer(s, i, size, score, item):
     """Keep the item if it is among the best len(s) so far; return how many are kept.
 
-    s and i hold scores and items of a heap whose root is the worst; equal scores go by index, the
-    lowest first. The score is rounded to the precision of s before it is compared.
+    s and i hold scores and items of a heap whose root is the worst. The score is rounded to the
+    precision of s before it is compared.
     """
     width = len(s)
     if size < width:

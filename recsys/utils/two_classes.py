@@ -11,8 +11,6 @@ from sklearn.utils.multiclass import type_of_target
 
 from recsys.errors import InputError
 
-__all__ = ["TwoClassMixin", "two_classes"]
-
 
 class TwoClassMixin(ClassifierMixin):
     """A classifier of two classes and sparse rows, whose scores are above 0 for the second class."""

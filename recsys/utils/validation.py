@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from recsys.errors import InputError, OutOfRangeError, first_line
+from recsys.utils.features import real_array
 
 MOST = np.iinfo(np.int32).max  # item indices are int32
 
@@ -47,7 +48,7 @@ def check_real(
 
 
 def check_flag(name: str, given: Any) -> bool:
-    """Return True or False, and refuse all else: the text "no" would be true, an array is neither."""
+    """Return True or False; the text "no" would be true."""
     if not isinstance(given, (bool, np.bool_)):
         raise InputError(f"{name} must be True or False, not {given!r}")
     return bool(given)
@@ -88,12 +89,9 @@ def check_ids(name: str, given: ArrayLike, size: int | None) -> NDArray[np.int64
 def clean_matrix(
     user_items: Any, *, n_items: int | None = None, n_rows: int | None = None, name: str = "user_items"
 ) -> sp.csr_matrix:
-    """Return a user × item matrix as canonical float32 CSR that holds only liked entries.
+    """Return a user × item matrix as canonical float32 CSR of its entries above 0, duplicates summed.
 
-    A value above 0 is liked; zeros and negatives are dropped, duplicates summed. Indices are int32,
-    sorted, without duplicates. It shares memory with the argument where that was clean already; the
-    argument is never changed. NaN, infinity, broken index arrays and other sizes than asked for are
-    refused.
+    It shares memory with the argument where that was clean already; the argument is never changed.
     """
     matrix = _csr(name, user_items)
     rows, cols = matrix.shape
@@ -119,10 +117,7 @@ def clean_matrix(
 
 
 def take_columns(matrix: Any, ids: ArrayLike) -> sp.csc_matrix:
-    """Return some columns of a user × item matrix, (users, n) float64 CSC of ones where it is above 0.
-
-    Of a CSC matrix only these columns are checked. Messages call it `item_users`.
-    """
+    """Return columns of `item_users` as float64 CSC of ones; of a CSC matrix only these are checked."""
     name = "item_users"
     if not sp.issparse(matrix) or matrix.format != "csc":
         matrix = clean_matrix(matrix, name=name).tocsc()
@@ -148,7 +143,7 @@ def _csr(name: str, given: Any) -> sp.csr_matrix:
     if isinstance(given, (str, bytes)) or given is None:
         raise InputError(f"{name} must be a sparse user × item matrix, not {_short(given)}")
     if not sp.issparse(given):
-        given = sp.csr_matrix(_dense(name, given))
+        given = sp.csr_matrix(real_array(name, given, 2))
     if len(given.shape) != 2:
         raise InputError(f"{name} must be a two-dimensional matrix, not {len(given.shape)}-dimensional")
     if given.shape[1] > MOST:
@@ -179,19 +174,6 @@ def _compressed(kind: type[Any], given: Any) -> Any:
         raise ValueError("indptr falls")
     matrix.check_format(full_check=True)
     return matrix
-
-
-def _dense(name: str, given: Any) -> NDArray[np.float64]:
-    try:
-        dense = np.asarray(given)
-    except ValueError:  # rows of unequal lengths
-        raise InputError(f"{name} must be a two-dimensional matrix; its rows differ in length") from None
-    if dense.dtype.kind not in "biuf" or dense.ndim != 2:
-        raise InputError(
-            f"{name} must be a two-dimensional matrix of real numbers, not "
-            f"{dense.ndim}-dimensional {dense.dtype}"
-        )
-    return dense.astype(np.float64)
 
 
 def _short(value: Any) -> str:

@@ -201,7 +201,7 @@ def test_more_columns_than_an_index_can_name_are_refused():
 
 def test_ragged_lists_are_refused():
     for wrong in ([[1, 0], [1]], [[[1]], [1]]):
-        with pytest.raises(InputError, match="user_items must be a two-dimensional matrix"):
+        with pytest.raises(InputError, match="user_items must be an array"):
             clean_matrix(wrong)
 
 
