@@ -9,16 +9,14 @@ of more than 8 GB.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-import scipy.sparse as sp
 
 from benchmarks.lab.common import Results, chosen, each, names, plot, run, table
 from recsys.datasets import load_dataset
-from recsys.kernels import make_kernel, spectral_ratio
-from recsys.kernels.base import overlaps
+from recsys.kernels import degree_path, make_kernel, spectral_ratio
 
 FORMS = ("mdnf", "mcnf", "dnf", "cnf")
 RECOMMENDERS = ("filmtrust", "jester", "movielens-1m", "bookcrossing", "ciaodvd")
@@ -48,19 +46,6 @@ def best(call: Callable[[], object]) -> float:
     return min(times)
 
 
-def md_by_recursion(X: sp.csr_matrix, up_to: int) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield (degree, raw mD kernel), each from the one before (6.5)."""
-    n, dot, size, _ = overlaps(X, None)
-    parts = [np.array([float(n)]), (n - size).astype(np.float64), n - size[:, None] - size + dot]
-    counts = [np.ones(part.shape) for part in parts]  # C(part, degree)
-    for d in range(1, up_to + 1):
-        with np.errstate(over="ignore", invalid="ignore"):
-            for count, part in zip(counts, parts, strict=True):
-                count *= np.maximum(part - d + 1, 0.0) / d
-        every, one, pair = counts
-        yield d, (every - one[:, None]) - (one[None, :] - pair)
-
-
 def seconds_by_degree(name: str) -> list[tuple]:
     """Return rows of Figure 10.4: one pass of the recursion gives all degrees on its way."""
     X = load_dataset(name).matrix.T.tocsr()
@@ -69,7 +54,7 @@ def seconds_by_degree(name: str) -> list[tuple]:
     passes = []
     for _ in range(3):
         started, taken = time.process_time(), {}
-        for degree, _gram in md_by_recursion(X, DEGREES[-1]):
+        for degree, _gram in degree_path("md", X, DEGREES[-1]):
             taken[degree] = time.process_time() - started
         passes.append([taken[degree] for degree in DEGREES])
     both = (("direct", direct), ("recursion", np.min(passes, axis=0).tolist()))

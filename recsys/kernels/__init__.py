@@ -14,6 +14,7 @@ from recsys.kernels.boolean import (
     MonotoneConjunctiveKernel,
     MonotoneDisjunctiveKernel,
     NegationKernel,
+    degree_path,
 )
 from recsys.kernels.dot_product import (
     HomogeneousPolynomialKernel,
@@ -71,6 +72,7 @@ __all__ = [
     "SadoharaMonotoneDNFKernel",
     "TanimotoKernel",
     "approximate_radius",
+    "degree_path",
     "item_gram",
     "list_kernels",
     "make_kernel",

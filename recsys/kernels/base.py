@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
@@ -70,6 +71,15 @@ class Kernel:
 
     def check_width(self, n: int) -> None:
         """Raise an InputError if the parameters do not fit dimension n."""
+
+    def dimension(self, n: int) -> int | float:
+        """Return the number of features over n variables (Table 6.1); inf for RBF and Tanimoto."""
+        n = check_integer("n", n, 1)
+        self.check_width(n)
+        return self._dimension(n)
+
+    def _dimension(self, n: int) -> int | float:
+        return inf
 
     def _keep_integer(self, name: str) -> None:
         """Make a parameter of at least 1 an int: one of NumPy's would wrap in counts beyond 2⁶³."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from math import comb
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from recsys.kernels.base import KERNELS, Kernel
-from recsys.utils.validation import check_integer
+from recsys.errors import InputError
+from recsys.kernels.base import KERNELS, Kernel, overlaps
+from recsys.utils.validation import check_choice, check_integer
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,9 @@ class MonotoneConjunctiveKernel(OneDegree):
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
         """Return log C(s, degree)."""
         return log_binomials(n, self.degree)[s]
+
+    def _dimension(self, n: int) -> int:
+        return comb(n, self.degree)
 
 
 @KERNELS.add("md")
@@ -109,6 +115,9 @@ class MonotoneDisjunctiveKernel(OneDegree):
             np.float64
         )
 
+    def _dimension(self, n: int) -> int:
+        return comb(n, self.degree)
+
 
 @KERNELS.add("negation")
 @dataclass(frozen=True)
@@ -123,6 +132,9 @@ class NegationKernel(Kernel):
         """Return n − |x ∪ z|."""
         return n - a - b + s
 
+    def _dimension(self, n: int) -> int:
+        return n
+
 
 @KERNELS.add("literal")
 @dataclass(frozen=True)
@@ -136,6 +148,9 @@ class LiteralKernel(Kernel):
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[Any]:
         """Return how many agree."""
         return n - a - b + 2 * s
+
+    def _dimension(self, n: int) -> int:
+        return 2 * n
 
 
 @KERNELS.add("c")
@@ -157,6 +172,9 @@ class ConjunctiveKernel(OneDegree):
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
         """Return log C(agreeing variables, degree)."""
         return log_binomials(n, self.degree)[n - a - b + 2 * s]
+
+    def _dimension(self, n: int) -> int:
+        return 2**self.degree * comb(n, self.degree)
 
 
 @KERNELS.add("d")
@@ -182,6 +200,9 @@ class DisjunctiveKernel(OneDegree):
     def log_unit(self, n: int) -> float:
         """Return log 2^degree C(n, degree)."""
         return float(log_binomials(n, self.degree)[n] + self.degree * np.log(2.0))
+
+    def _dimension(self, n: int) -> int:
+        return 2**self.degree * comb(n, self.degree)
 
 
 @lru_cache(maxsize=32)
@@ -225,3 +246,24 @@ def log_choices(size: float, d: int) -> float:
     least = min(d, size - d)
     i = np.arange(int(least), dtype=np.longdouble)
     return float(np.sum(np.log((np.longdouble(size) - i) / (i + 1.0))))
+
+
+def degree_path(name: str, X: ArrayLike, up_to: int) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    """Yield (degree, raw Gram matrix) of mc, md, c or d for the degrees 1…up_to.
+
+    Each matrix is an elementwise product with the previous one. Source: Polato's thesis, 6.5.
+    """
+    check_choice("name", name, ("mc", "md", "c", "d"))
+    n, dot, size, _ = overlaps(X, None)
+    check_integer("up_to", up_to, 1, n)
+    neither = n - size[:, None] - size + dot
+    parts = [np.array(n), n - size, {"mc": dot, "md": neither}.get(name, neither + dot)]
+    counts = [np.ones(part.shape) for part in parts]
+    for d in range(1, up_to + 1):
+        with np.errstate(over="ignore"):  # C(k, d) from C(k, d − 1)
+            counts = [c * np.maximum(k - d + 1, 0) / d for c, k in zip(counts, parts, strict=True)]
+            every, one, pair = counts
+            out = (np.exp2(float(d)) - 2.0) * every + pair if name == "d" else pair
+        if not all(np.isfinite(part).all() for part in (*counts, out)):
+            raise InputError(f"counts of degree {d} exceed the range of float64: use make_kernel")
+        yield d, (every - one[:, None]) - (one - pair) if name == "md" else out

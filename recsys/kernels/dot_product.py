@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import comb
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +24,9 @@ class LinearKernel(Kernel):
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[Any]:
         """Return s."""
         return np.asarray(s)
+
+    def _dimension(self, n: int) -> int:
+        return n
 
 
 @KERNELS.add("polynomial")
@@ -66,6 +70,9 @@ class PolynomialKernel(Kernel):
         """Return the logarithm of the power."""
         return self.degree * np.log(self.alpha * s + self.coef)
 
+    def _dimension(self, n: int) -> int:
+        return comb(n + self.degree, n) if self.coef > 0 else comb(n + self.degree - 1, self.degree)
+
 
 @KERNELS.add("hp")
 @dataclass(frozen=True)
@@ -89,6 +96,9 @@ class HomogeneousPolynomialKernel(Kernel):
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
         """Return the logarithm of the power."""
         return self.degree * np.log(s)
+
+    def _dimension(self, n: int) -> int:
+        return comb(n + self.degree - 1, self.degree)
 
 
 @KERNELS.add("rbf")

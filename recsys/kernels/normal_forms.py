@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import comb
 from typing import Any, ClassVar
 
 import numpy as np
@@ -80,6 +81,9 @@ class _Disjunctions(_NormalForm):
         logs = self.inner(self.c).of_counts(every, every, every, n)
         return float(logs[0]) + self.c * self.log_literals
 
+    def _dimension(self, n: int) -> int:
+        return sum(comb(int(self.inner(self.c)._dimension(n)), d) for d in self._numbers())
+
 
 class _Conjunctions(_NormalForm):
     """Conjunctions of c disjunctions."""
@@ -93,6 +97,9 @@ class _Conjunctions(_NormalForm):
         inner = self.inner(self.d)
         share = np.asarray(inner.of_counts(s, a, b, n), dtype=np.float64)
         return log_choose(share, inner.log_unit(n), self.c)
+
+    def _dimension(self, n: int) -> int:
+        return comb(int(self.inner(self.d)._dimension(n)), self.c)
 
 
 @KERNELS.add("mdnf")

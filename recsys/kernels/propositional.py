@@ -102,6 +102,9 @@ class Expression(Kernel):
         """Number of binary operators."""
         return (len(self.operands) == 2) + sum(x.operators for x in self.operands)
 
+    def _dimension(self, n: int) -> int:
+        return n**self.slots
+
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
         """Return the share of the features that hold in both vectors."""
         joint = np.array([[n - a - b + s, b - s], [a - s, s]]) / n

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from math import comb
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,6 +34,9 @@ class MonotoneConjunctiveSumKernel(OneDegree):
         """Return log Σ C(s, c)."""
         return log_sums(n, self.degree, 1.0)[s]
 
+    def _dimension(self, n: int) -> int:
+        return sum(comb(n, i) for i in range(1, self.degree + 1))
+
 
 @KERNELS.add("all-subsets")
 @dataclass(frozen=True)
@@ -50,6 +54,9 @@ class AllSubsetsKernel(Kernel):
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
         """Return s log 2."""
         return s * np.log(2.0)
+
+    def _dimension(self, n: int) -> int:
+        return 2**n
 
 
 @dataclass(frozen=True)
@@ -100,6 +107,9 @@ class SadoharaMonotoneDNFKernel(_Sadohara):
         """Return the logarithm of the sum over common ones."""
         return self._log_sum(s, n)
 
+    def _dimension(self, n: int) -> int:
+        return sum(comb(n, i) for i in range(1, (self.arity or n) + 1))
+
 
 @KERNELS.add("sadohara-dnf")
 @dataclass(frozen=True)
@@ -123,6 +133,9 @@ class SadoharaDNFKernel(_Sadohara):
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
         """Return the logarithm of the sum over agreeing variables."""
         return self._log_sum(n - a - b + 2 * s, n)
+
+    def _dimension(self, n: int) -> int:
+        return sum(2**i * comb(n, i) for i in range(1, (self.arity or n) + 1))
 
 
 @lru_cache(maxsize=8)

@@ -1,6 +1,7 @@
 """Every Boolean kernel against the enumeration of its feature space, and against exact integers."""
 
 from fractions import Fraction
+from itertools import product
 from math import comb
 
 import numpy as np
@@ -277,3 +278,79 @@ def test_degrees_of_no_feature_are_refused(name, params, text):
 def test_sadoharas_parameters(params):
     with pytest.raises(InputError):
         make_kernel("sadohara-dnf", **params)
+
+
+# ---- dimensions
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_the_dimension_is_the_number_of_features(n):
+    x = np.ones(n, dtype=int)
+    cases = [(name, {"degree": k}) for name in ONE for k in range(1, n + 1)]
+    cases += [(name, {"d": d, "c": c}) for name in TWO for d in (1, 2) for c in (1, 2)]
+    cases += [(name, {}) for name in NONE]
+    cases += [
+        (name, {"arity": k}) for name in ("sadohara-mdnf", "sadohara-dnf") for k in range(1, n + 1)
+    ]
+    counted = 0
+    for name, params in cases:
+        kernel = make_kernel(name, **params)
+        features = len(reference.FEATURES[name](x, **params))
+        try:
+            dimension = kernel.dimension(n)
+        except InputError:  # a degree of no feature, or more disjuncts than there are
+            with pytest.raises(InputError):
+                kernel(x[None, :])
+            continue
+        assert dimension == features, (name, params)
+        counted += 1
+    assert counted > len(cases) / 2
+    assert make_kernel("sadohara-dnf").dimension(n) == 3**n - 1
+    assert make_kernel("sadohara-mdnf").dimension(n) == 2**n - 1
+
+
+@pytest.mark.parametrize("n", [1, 3])
+@pytest.mark.parametrize("degree", [1, 2, 5])
+def test_polynomials_have_their_monomials(n, degree):
+    below = [powers for powers in product(range(degree + 1), repeat=n) if sum(powers) <= degree]
+    exactly = [powers for powers in below if sum(powers) == degree]
+    assert make_kernel("polynomial", degree=degree).dimension(n) == len(below)
+    assert make_kernel("polynomial", degree=degree, coef=0).dimension(n) == len(exactly)
+    assert make_kernel("hp", degree=degree).dimension(n) == len(exactly)
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        *((name, {"degree": 70}) for name in ("c", "d", "mc", "md", "mc-sum", "hp", "polynomial")),
+        *((name, {"d": 70, "c": 2}) for name in ("mdnf", "dnf", "mcnf", "cnf")),
+        *((name, {"d": 2, "c": 70}) for name in ("mdnf", "dnf", "mcnf", "cnf")),
+        ("sadohara-mdnf", {"arity": 70}),
+        ("sadohara-dnf", {"arity": 70}),
+        ("all-subsets", {}),
+        ("sadohara-mdnf", {}),
+        ("sadohara-dnf", {}),
+    ],
+)
+def test_numpys_integers_do_not_wrap(name, params):
+    plain = make_kernel(name, **params)
+    numpys = make_kernel(name, **{key: np.int64(value) for key, value in params.items()})
+    assert numpys.dimension(np.int64(200)) == plain.dimension(200) > 2**63
+
+
+def test_a_dimension_takes_no_table():
+    n = 10**12
+    assert make_kernel("mc").dimension(n) == n * (n - 1) // 2
+    assert make_kernel("sadohara-mdnf", arity=2).dimension(n) == n * (n + 1) // 2
+    assert make_kernel("hp", degree=5).dimension(n) == comb(n + 4, 5)
+    with pytest.raises(InputError, match="arity"):
+        make_kernel("sadohara-dnf", arity=4).dimension(3)
+
+
+def test_dimensions_of_large_catalogues_are_whole_and_others_have_no_number():
+    assert make_kernel("c", degree=3).dimension(10**6) == 8 * comb(10**6, 3)
+    assert make_kernel("rbf").dimension(5) == make_kernel("tanimoto").dimension(5) == float("inf")
+    with pytest.raises(InputError, match="n must be"):
+        make_kernel("linear").dimension(0)
+    with pytest.raises(InputError, match="degree"):
+        make_kernel("mc", degree=4).dimension(3)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from recsys import FitError, InputError
 from recsys.kernels import (
     approximate_radius,
+    degree_path,
     make_kernel,
     margin,
     mc_decomposition,
@@ -136,6 +137,25 @@ def test_order_of_the_normal_forms(seed):
         for d in (1, 2):
             for c in (1, 2, 3):
                 assert more_general(K[c, d + 1], K[c, d])
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 8))
+@pytest.mark.parametrize("name", ["mc", "md", "c", "d"])
+def test_the_recursions_equal_the_kernels(name, seed, n):
+    X = (np.random.default_rng(seed).random((6, n)) < 0.5).astype(int)
+    seen = 0
+    for degree, K in degree_path(name, X, n):
+        np.testing.assert_allclose(K, make_kernel(name, degree=degree)(X), rtol=1e-10, atol=1e-9)
+        seen += 1
+    assert seen == n
+
+
+@pytest.mark.parametrize("name", ["mc", "md", "c", "d"])
+def test_the_recursions_end_beyond_float64(name):
+    X = (np.random.default_rng(0).random((4, 2000)) < 0.9).astype(int)
+    with pytest.raises(InputError, match="exceed the range"):
+        list(degree_path(name, X, 1000))
 
 
 DOT_PRODUCTS = [

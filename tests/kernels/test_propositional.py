@@ -32,6 +32,7 @@ def check(expression, X, rtol=1e-12):
     np.testing.assert_allclose(expression(X), F @ F.T, rtol=rtol)
     np.testing.assert_allclose(expression(X, X[:1]), F @ F[:1].T, rtol=rtol)
     np.testing.assert_allclose(expression(X, normalize=True), normalised(F @ F.T), atol=1e-9)
+    assert expression.dimension(X.shape[1]) == F.shape[1]
 
 
 @pytest.mark.parametrize("n", [1, 3, 5])
