@@ -63,7 +63,7 @@ X = rng.integers(0, 2, (60, 8))
 print("machines", cross_val_score(KOMD(), X, X[:, 0] ^ X[:, 1], cv=3).shape, flush=True)
 
 from typer.testing import CliRunner
-from recsys.cli import app
+from recsys.cli.commands import app
 result = CliRunner().invoke(app, ["fit", "--model", "ease", "--out", str(folder / "m")])
 assert result.exit_code == 0, (result.output, result.exception)
 result = CliRunner().invoke(app, ["recommend", "--ranker", str(folder / "m"), "--all", "--out", str(folder / "t.parquet")])

@@ -10,9 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-    from recsys.cli.commands import app
-
-__all__ = ["app", "call", "run"]
+__all__ = ["call", "run"]
 
 
 def call(arguments: list[str] | None = None) -> int:
@@ -44,11 +42,3 @@ def run() -> NoReturn:
 
 def _terminate(*_: Any) -> NoReturn:
     sys.exit(143)
-
-
-def __getattr__(name: str) -> Any:
-    if name != "app":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from recsys.cli.commands import app
-
-    return app

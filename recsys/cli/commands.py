@@ -32,7 +32,6 @@ GROUPS = {
     },
 }
 COMMANDS = {name: text for group in GROUPS.values() for name, text in group.items()}
-# `recsys.cli.app` is the Typer application.
 MODULES = {"app": "open_app", "similar": "items", "predict": "items"} | dict.fromkeys(
     ("datasets", "compile", "doctor"), "info"
 )

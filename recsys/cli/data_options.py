@@ -22,90 +22,52 @@ from recsys.utils.progress import bar, listening
 Protocol = Annotated[
     str | None,
     typer.Option(
-        "--protocol",
         help=f"Protocol: {', '.join(PROTOCOLS)}; next-K for any K. The default is half-profile, or "
-        "published for data with a test half.",
-        autocompletion=lambda: list(PROTOCOLS),
+        "published for data with a test half."
     ),
 ]
-Test = Annotated[
-    Path | None,
-    typer.Option("--test", help="Test table; all other interactions are for training."),
-]
+Test = Annotated[Path | None, typer.Option(help="Test table; all other interactions are for training.")]
 COLUMN_OPTIONS = (
-    "user_col",
-    "item_col",
-    "rating_col",
-    "time_col",
-    "weight_col",
-    "duplicates",
-    "names",
-    "header",
-    "delimiter",
-    "encoding",
-    "decimal",
-    "day_first",
-)
+    "user_col item_col rating_col time_col weight_col duplicates names header delimiter encoding "
+    "decimal day_first"
+).split()
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataOptions:
     """Options for interactions and the features of their items and users; a field is an option."""
 
-    dataset: Annotated[
-        str | None, typer.Option("--dataset", help="A named dataset; see `recsys datasets`.")
-    ] = None
+    dataset: Annotated[str | None, typer.Option(help="A named dataset; see `recsys datasets`.")] = None
     interactions: Annotated[
         Path | None,
-        typer.Option(
-            "--interactions",
-            help="Delimited text, JSON, Parquet or Excel; plain, gzip, bz2, xz, zstd or zip.",
-        ),
+        typer.Option(help="Delimited text, JSON, Parquet or Excel; plain, gzip, bz2, xz, zstd or zip."),
     ] = None
-    user_col: Annotated[str | None, typer.Option("--user-col", help="Column of user ids.")] = None
-    item_col: Annotated[str | None, typer.Option("--item-col", help="Column of item ids.")] = None
-    rating_col: Annotated[str | None, typer.Option("--rating-col", help="Column of ratings.")] = None
-    time_col: Annotated[str | None, typer.Option("--time-col", help="Column of times.")] = None
-    weight_col: Annotated[
-        str | None, typer.Option("--weight-col", help="Column of counts or amounts.")
-    ] = None
-    min_rating: Annotated[
-        float | None, typer.Option("--min-rating", help="Drop rows rated below this.")
-    ] = None
+    user_col: Annotated[str | None, typer.Option(help="Column of user ids.")] = None
+    item_col: Annotated[str | None, typer.Option(help="Column of item ids.")] = None
+    rating_col: Annotated[str | None, typer.Option(help="Column of ratings.")] = None
+    time_col: Annotated[str | None, typer.Option(help="Column of times.")] = None
+    weight_col: Annotated[str | None, typer.Option(help="Column of counts or amounts.")] = None
+    min_rating: Annotated[float | None, typer.Option(help="Drop rows rated below this.")] = None
     duplicates: Annotated[
         str | None,
-        typer.Option(
-            "--duplicates",
-            help="Weight of repeated pairs: sum of weights, count of rows, or the last row.",
-        ),
+        typer.Option(help="Weight of repeated pairs: sum of weights, count of rows, or the last row."),
     ] = None
-    names: Annotated[
-        str | None,
-        typer.Option("--names", help="Columns of a file without a header: NAME,NAME."),
-    ] = None
-    header: Annotated[
-        bool | None,
-        typer.Option("--header/--no-header", help="Whether the first row has column names."),
-    ] = None
-    delimiter: Annotated[
-        str | None, typer.Option("--delimiter", help="Delimiter: one character, or ::.")
-    ] = None
-    encoding: Annotated[
-        str | None, typer.Option("--encoding", help="Encoding of the text, such as cp1252.")
-    ] = None
-    decimal: Annotated[
-        str | None, typer.Option("--decimal", help="Decimal mark of numbers: . or ,.")
-    ] = None
-    day_first: Annotated[
-        bool | None,
-        typer.Option("--day-first/--no-day-first", help="Whether 01/02/2020 is 1 February."),
-    ] = None
-    items: Annotated[Path | None, typer.Option("--items", help="Table of item features and titles.")] = (
+    names: Annotated[str | None, typer.Option(help="Columns of a file without a header: NAME,NAME.")] = (
         None
     )
-    item_id: Annotated[str | None, typer.Option("--item-id", help="Its id column.")] = None
-    users: Annotated[Path | None, typer.Option("--users", help="Table of user features.")] = None
-    user_id: Annotated[str | None, typer.Option("--user-id", help="Its id column.")] = None
+    header: Annotated[
+        bool | None, typer.Option("--header/--no-header", help="Whether the first row has column names.")
+    ] = None
+    delimiter: Annotated[str | None, typer.Option(help="Delimiter: one character, or ::.")] = None
+    encoding: Annotated[str | None, typer.Option(help="Encoding of the text, such as cp1252.")] = None
+    decimal: Annotated[str | None, typer.Option(help="Decimal mark of numbers: . or ,.")] = None
+    day_first: Annotated[
+        bool | None, typer.Option("--day-first/--no-day-first", help="Whether 01/02/2020 is 1 February.")
+    ] = None
+    items: Annotated[Path | None, typer.Option(help="Table of item features and titles.")] = None
+    item_id: Annotated[str | None, typer.Option(help="Its id column.")] = None
+    users: Annotated[Path | None, typer.Option(help="Table of user features.")] = None
+    user_id: Annotated[str | None, typer.Option(help="Its id column.")] = None
     cold_items: Annotated[
         bool,
         typer.Option("--cold-items", help="Include items and users that occur only in their own table."),

@@ -12,7 +12,7 @@ from recsys import doctor as health
 from recsys.cli import terminal
 from recsys.cli.data_options import DataOptions, Protocol, Test, takes_data
 from recsys.cli.exits import Interrupted
-from recsys.cli.options import Jobs, Json, Quiet, Seed
+from recsys.cli.options import Jobs, Json, Quiet
 from recsys.data import find_protocol
 from recsys.data.splits import protocol_for
 from recsys.errors import InputError
@@ -28,24 +28,19 @@ from recsys.utils.progress import bar
 @takes_data
 def evaluate(
     data: DataOptions,
-    model: Annotated[
-        list[str] | None, typer.Option("--model", help="NAME[:key=value,…]; repeat for more.")
-    ] = None,
+    model: Annotated[list[str] | None, typer.Option(help="NAME[:key=value,…]; repeat for more.")] = None,
     protocol: Protocol = None,
     test: Test = None,
-    folds: Annotated[int | None, typer.Option("--folds")] = None,
-    metric: Annotated[
-        list[str] | None, typer.Option("--metric", help="NAME[@k]; repeat for more.")
-    ] = None,
-    seed: Seed = 0,
+    folds: int | None = None,
+    metric: Annotated[list[str] | None, typer.Option(help="NAME[@k]; repeat for more.")] = None,
+    seed: int = 0,
     keep_liked: Annotated[
         bool, typer.Option("--keep-liked", help="Also rank the user's training items.")
     ] = False,
     by: Annotated[
         list[str] | None,
         typer.Option(
-            "--by",
-            help="Also print values by group: profile length, popularity, or a column of --users.",
+            help="Also print values by group: profile length, popularity, or a column of --users."
         ),
     ] = None,
     json_file: Json = None,

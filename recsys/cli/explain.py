@@ -7,29 +7,24 @@ from typing import Annotated
 import typer
 
 from recsys.cli import terminal
-from recsys.cli.options import Count, History, Json, RankerFile, profile_of
-from recsys.errors import InputError, counted
+from recsys.cli.options import Count, History, Json, RankerFile, User, profile_of
+from recsys.errors import counted
 from recsys.rankers import load_package
 from recsys.recommender.explained import ROUNDING, Why, explained
 
 
 def explain(
     ranker: RankerFile,
-    item: Annotated[str, typer.Option("--item", help="Item id to explain.")],
-    user: Annotated[str | None, typer.Option("--user", help="User id.")] = None,
+    item: Annotated[str, typer.Option(help="Item id to explain.")],
+    user: User = None,
     history: History = None,
     number: Count = 10,
     changes: Annotated[
-        int,
-        typer.Option(
-            "--changes", help="Number of liked items to remove one at a time, largest effects first."
-        ),
+        int, typer.Option(help="Number of liked items to remove one at a time, largest effects first.")
     ] = 0,
     json: Json = None,
 ) -> None:
     """Print the liked items behind a score, and a rule of other users."""
-    if (user is None) == (history is None):
-        raise InputError("pass exactly one of --user ID and --history ID,ID")
     package = load_package(ranker, mapped=True)
     why = explained(package, profile_of(package, user, history), item, number, changes=changes)
     if json is not None:

@@ -27,7 +27,7 @@ def export(
             "--items-out", help="File of the item vectors, .npy or .parquet.", callback=writable
         ),
     ] = None,
-    factors: Annotated[int, typer.Option("--factors", help="Rank, for models without vectors.")] = 64,
+    factors: Annotated[int, typer.Option(help="Rank, for models without vectors.")] = 64,
 ) -> None:
     """Write user and item vectors whose inner products are the scores."""
     if users is None and items is None:

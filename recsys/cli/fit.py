@@ -21,9 +21,9 @@ from recsys.utils.progress import bar, listening
 
 @takes_data
 def fit(
-    out: Annotated[Path, typer.Option("--out", help="The ranker file to write.", callback=writable)],
+    out: Annotated[Path, typer.Option(help="The ranker file to write.", callback=writable)],
     data: DataOptions,
-    model: Annotated[str, typer.Option("--model", help="NAME[:key=value,…]")] = "cf-komd",
+    model: Annotated[str, typer.Option(help="NAME[:key=value,…]")] = "cf-komd",
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:

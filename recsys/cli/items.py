@@ -15,6 +15,7 @@ from recsys.cli.options import (
     History,
     Only,
     RankerFile,
+    User,
     Without,
     filters_of,
     ids_or_file,
@@ -28,8 +29,8 @@ from recsys.recommender import Recommender
 
 def similar(
     ranker: RankerFile,
-    item: Annotated[str | None, typer.Option("--item", help="Item id.")] = None,
-    user: Annotated[str | None, typer.Option("--user", help="User id, for similar users.")] = None,
+    item: Annotated[str | None, typer.Option(help="Item id.")] = None,
+    user: Annotated[str | None, typer.Option(help="User id, for similar users.")] = None,
     number: Count = 10,
     items: Only = None,
     filter_items: Without = None,
@@ -64,15 +65,11 @@ def similar(
 
 def predict(
     ranker: RankerFile,
-    items: Annotated[
-        str, typer.Option("--items", help="Item ids: ID,ID, or @FILE with one id per line.")
-    ],
-    user: Annotated[str | None, typer.Option("--user", help="User id.")] = None,
+    items: Annotated[str, typer.Option(help="Item ids: ID,ID, or @FILE with one id per line.")],
+    user: User = None,
     history: History = None,
 ) -> None:
     """Print the scores of items for a user or for a history."""
-    if (user is None) == (history is None):
-        raise InputError("pass exactly one of --user ID and --history ID,ID")
     ids = ids_or_file(items)
     package = load_package(ranker, mapped=True)
     indices = package.items(ids)

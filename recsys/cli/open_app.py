@@ -1,7 +1,4 @@
-"""`recsys app`: the Streamlit app, of the package or of a checkout.
-
-The module is not called `app`: `recsys.cli.app` is the command line itself.
-"""
+"""`recsys app`: the Streamlit app, of the package or of a checkout."""
 
 from __future__ import annotations
 
@@ -52,8 +49,8 @@ def _flat(table: dict[str, Any], before: str = "") -> dict[str, Any]:
 
 
 def app(
-    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port")] = 8501,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option()] = 8501,
     headless: Annotated[bool, typer.Option("--headless", help="Do not open a browser.")] = False,
 ) -> None:
     """Open the app: lists, reasons, metrics and your own tables in a browser."""

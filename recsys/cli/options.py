@@ -10,7 +10,7 @@ import typer
 from recsys._jit import max_threads
 from recsys.cli import terminal
 from recsys.data.tables import read_text
-from recsys.errors import InputError, counted
+from recsys.errors import InputError
 from recsys.rankers import ModelPackage
 from recsys.rankers.package import Profile
 from recsys.utils.files import check_target
@@ -24,32 +24,24 @@ def writable(path: str | Path | None) -> str | Path | None:
     return path
 
 
-Threads = Annotated[int | None, typer.Option("--threads", help="Threads; all processors by default.")]
-Jobs = Annotated[int | None, typer.Option("--jobs", help="Processes; -1 for all processors.")]
+Threads = Annotated[int | None, typer.Option(help="Threads; all processors by default.")]
+Jobs = Annotated[int | None, typer.Option(help="Processes; -1 for all processors.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress and no notes.")]
-Seed = Annotated[int, typer.Option("--seed")]
 Json = Annotated[
     str | None,
     typer.Option("--json", help="Write JSON to a file, or to stdout for -.", callback=writable),
 ]
-DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Folder of datasets to search first.")]
-RankerFile = Annotated[Path, typer.Option("--ranker", help="A file written by `recsys fit`.")]
+DataDir = Annotated[Path | None, typer.Option(help="Folder of datasets to search first.")]
+RankerFile = Annotated[Path, typer.Option(help="A file written by `recsys fit`.")]
 Count = Annotated[int, typer.Option("-n", "--number", help="Number of items.")]
+User = Annotated[str | None, typer.Option(help="User id.")]
 History = Annotated[
     str | None,
-    typer.Option(
-        "--history",
-        help="Item ids of a new user, oldest first: ID,ID, or with times: ID@TIME,ID@TIME.",
-    ),
+    typer.Option(help="Item ids of a new user, oldest first: ID,ID, or with times: ID@TIME,ID@TIME."),
 ]
-Only = Annotated[
-    str | None,
-    typer.Option("--items", help="Rank only these item ids: ID,ID, or @FILE with one id per line."),
-]
-Without = Annotated[
-    str | None,
-    typer.Option("--filter-items", help="Item ids to leave out: ID,ID, or @FILE with one id per line."),
-]
+LIST = "ID,ID, or @FILE with one id per line."
+Only = Annotated[str | None, typer.Option(help=f"Rank only these item ids: {LIST}")]
+Without = Annotated[str | None, typer.Option(help=f"Item ids to leave out: {LIST}")]
 Filter = Annotated[
     list[str] | None,
     typer.Option(
@@ -60,9 +52,7 @@ Filter = Annotated[
 ]
 Diversity = Annotated[
     float,
-    typer.Option(
-        "--diversity", help="From 0, order by score, to 1, order by dissimilarity to the items above."
-    ),
+    typer.Option(help="From 0, order by score, to 1, order by dissimilarity to the items above."),
 ]
 
 
@@ -85,10 +75,7 @@ def _names_file(text: str) -> bool:
 
 
 def item_ids(package: ModelPackage, option: str, text: str | None) -> list[str] | None:
-    """Return the item ids of `ids_or_file`; unknown ids of a file are left out with a note.
-
-    A file may list the whole stock; ids on the command line must be known.
-    """
+    """Return the item ids of `ids_or_file`; unknown ids of a file, a stock, are left out with a note."""
     if text is None:
         return None
     ids = ids_or_file(text)
@@ -98,9 +85,7 @@ def item_ids(package: ModelPackage, option: str, text: str | None) -> list[str] 
     if ids and not known:
         raise InputError(f"{option} {text}: none of the {len(ids):,} ids is an item of the model")
     if absent := len(ids) - len(known):
-        terminal.say(
-            f"note: {option}: {absent:,} of {counted(len(ids), 'id')} not in the model: left out"
-        )
+        terminal.say(f"note: {option}: ids that are not in the model, left out: {absent:,}")
     return known
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -39,14 +38,14 @@ COLUMNS = {"user_id": str, "rank": int, "item_id": str, "title": str, "score": f
 
 def recommend(
     ranker: RankerFile,
-    user: Annotated[list[str] | None, typer.Option("--user", help="User id; repeat for more.")] = None,
+    user: Annotated[list[str] | None, typer.Option(help="User id; repeat for more.")] = None,
     everyone: Annotated[bool, typer.Option("--all", help="All users.")] = False,
     history: History = None,
     number: Count = 10,
     items: Only = None,
     filter_items: Without = None,
     dislike: Annotated[
-        str | None, typer.Option("--dislike", help="Item ids to leave out; similar items rank lower.")
+        str | None, typer.Option(help="Item ids to leave out; similar items rank lower.")
     ] = None,
     filter_by: Filter = None,
     diversity: Diversity = 0.0,
@@ -54,8 +53,7 @@ def recommend(
         bool, typer.Option("--keep-liked", help="Also list the user's own items.")
     ] = False,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", help="CSV file to write (.json, .jsonl, .parquet).", callback=writable),
+        Path | None, typer.Option(help="CSV file to write (.json, .jsonl, .parquet).", callback=writable)
     ] = None,
     raw: Annotated[bool, typer.Option("--raw", help="No apostrophe before formulas in CSV.")] = False,
     threads: Threads = None,
@@ -93,25 +91,16 @@ def recommend(
     blocks = (
         [lines(row) for row in block] for block in row_blocks(package, users, number, options, why=False)
     )
-    if out is not None or everyone:
-        with bar(out is not None) as progress, listening(progress):
-            write_lists(out, columns, blocks, raw)
+    if out is not None:
+        with bar(True) as progress, listening(progress):
+            write_rows(out, columns, blocks, raw)
+    elif everyone:
+        sys.stdout.write(csv_text(tuple(columns), (), raw))
+        for block in blocks:
+            sys.stdout.write(csv_text(None, block, raw))
     else:
         shown = [(*row[:4], f"{row[4]:.4g}", *row[5:]) for block in blocks for row in block]
         terminal.item_table(package, shown, tuple(columns))
     if popular:
         who = counted(len(popular), "user")
         terminal.say(f"note: most popular items for {who} without liked items")
-
-
-def write_lists(
-    path: Path | None, columns: dict[str, type], blocks: Iterable[list[tuple]], raw: bool
-) -> None:
-    """Write blocks of rows in the format of the suffix, or CSV to standard output."""
-    if path is not None:
-        write_rows(path, columns, blocks, raw)
-        return
-    header: tuple[str, ...] | None = tuple(columns)
-    for block in blocks:
-        sys.stdout.write(csv_text(header, block, raw))
-        header = None

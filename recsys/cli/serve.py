@@ -24,19 +24,13 @@ LOOPBACK = ("localhost", "127.0.0.1", "[::1]", "::1")
 
 def serve(
     ranker: RankerFile,
-    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", help="Port; 0 for any free port.")] = 8000,
-    uds: Annotated[
-        str | None, typer.Option("--uds", help="Listen on this Unix domain socket instead.")
-    ] = None,
-    workers: Annotated[
-        int, typer.Option("--workers", help="Processes; they share one copy of the model.")
-    ] = 1,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port; 0 for any free port.")] = 8000,
+    uds: Annotated[str | None, typer.Option(help="Listen on this Unix domain socket instead.")] = None,
+    workers: Annotated[int, typer.Option(help="Processes; they share one copy of the model.")] = 1,
     proxy: Annotated[
         str | None,
-        typer.Option(
-            "--proxy", help="Addresses of proxies in front of the service, separated by commas."
-        ),
+        typer.Option(help="Addresses of proxies in front of the service, separated by commas."),
     ] = None,
     access_log: Annotated[
         bool, typer.Option("--access-log", help="Write a line for each request, with its path.")

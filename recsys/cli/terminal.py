@@ -10,19 +10,7 @@ from recsys.utils.export import json_text, literal
 from recsys.utils.files import replacing
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from recsys.rankers import ModelPackage
-
-
-def console(stderr: bool = False) -> Console:
-    """Return a console; off a terminal it is wide, plain and never wraps to 80 columns."""
-    from rich.console import Console
-
-    stream = sys.stderr if stderr else sys.stdout
-    return Console(
-        file=stream, width=None if stream.isatty() else 160, highlight=False, emoji=False, markup=False
-    )
 
 
 def say(text: str) -> None:
@@ -33,6 +21,7 @@ def say(text: str) -> None:
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table; cells are shown literally, numbers right-aligned."""
     from rich import box
+    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -43,7 +32,8 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) 
         out.add_column(Text(name), justify="right" if right else "left", overflow="fold")
     for row in rows:
         out.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
-    console().print(out)
+    wide = None if sys.stdout.isatty() else 160  # and never wrapped to 80 columns
+    Console(file=sys.stdout, width=wide, highlight=False, emoji=False, markup=False).print(out)
 
 
 def _numeric(cell: object) -> bool:

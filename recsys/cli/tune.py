@@ -9,7 +9,7 @@ import typer
 
 from recsys.cli import terminal
 from recsys.cli.data_options import DataOptions, Protocol, Test, takes_data
-from recsys.cli.options import Jobs, Json, Quiet, Seed
+from recsys.cli.options import Jobs, Json, Quiet
 from recsys.data import find_protocol
 from recsys.data.splits import protocol_for
 from recsys.errors import InputError
@@ -21,23 +21,15 @@ from recsys.utils.progress import bar
 
 @takes_data
 def tune(
-    model: Annotated[str, typer.Option("--model", help="NAME[:key=value,…] with fixed parameters.")],
+    model: Annotated[str, typer.Option(help="NAME[:key=value,…] with fixed parameters.")],
     data: DataOptions,
-    trials: Annotated[
-        int, typer.Option("--trials", help="Total number of trials, including earlier ones.")
-    ] = 20,
-    metric: Annotated[
-        str, typer.Option("--metric", help="NAME[@k]; join several by + to sum them.")
-    ] = "ndcg@10",
+    trials: Annotated[int, typer.Option(help="Total number of trials, including earlier ones.")] = 20,
+    metric: Annotated[str, typer.Option(help="NAME[@k]; join several by + to sum them.")] = "ndcg@10",
     protocol: Protocol = None,
     test: Test = None,
-    seed: Seed = 0,
+    seed: int = 0,
     study: Annotated[
-        str | None,
-        typer.Option(
-            "--study",
-            help="File or database URL of the trials, to resume or share them.",
-        ),
+        str | None, typer.Option(help="File or database URL of the trials, to resume or share them.")
     ] = None,
     json_file: Json = None,
     jobs: Jobs = None,

@@ -208,7 +208,7 @@ def test_a_file_of_items_may_name_items_that_nobody_bought(recsys, tmp_path):
     (tmp_path / "sold-out.txt").write_text("i0\nnever bought\ni1\n")
     (tmp_path / "others.txt").write_text("x\ny\n")
     lists = ("recommend", "--ranker", "m.recsys", "--keep-liked", "--all")
-    told = "note: --filter-items: 1 of 3 ids not in the model: left out"
+    told = "note: --filter-items: ids that are not in the model, left out: 1"
     code, text, err = recsys(*lists, "--filter-items", "@sold-out.txt")
     assert code == 0 and told in err
     assert {line.split(",")[2] for line in text.splitlines()[1:]} == {f"i{k}" for k in range(2, 7)}
@@ -217,4 +217,4 @@ def test_a_file_of_items_may_name_items_that_nobody_bought(recsys, tmp_path):
     code, _, err = recsys(*lists, "--filter-items", "i0,never bought")
     assert code == 2 and "unknown item id 'never bought'" in err
     code, _, err = recsys("similar", "--ranker", "m.recsys", "--item", "i2", "--items", "@sold-out.txt")
-    assert code in (0, 2) and "--items: 1 of 3 ids not in the model" in err
+    assert code in (0, 2) and "--items: ids that are not in the model, left out: 1" in err
