@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from recsys.errors import FitError, InputError
 from recsys.fm.objective import Model, Objective, Regularization
 from recsys.fm.penalties import PENALTIES
-from recsys.fm.solvers import SOLVERS, Options, Solver, refusal, solver_names
+from recsys.fm.solvers import SOLVERS, Options, Solver, refusal
 from recsys.fm.solvers.weights import size_matters
 from recsys.multilinear.forms import MIXED, Form
 from recsys.multilinear.losses import LOSSES, Loss, loss_names
@@ -143,7 +143,7 @@ class FactorMachine(BaseEstimator):
     def _check_parameters(self) -> None:
         check_choice("loss", self.loss, self._losses())
         check_choice("penalty", self.penalty, tuple(PENALTIES))
-        check_choice("solver", self.solver, solver_names())
+        check_choice("solver", self.solver, tuple(SOLVERS))
         check_choice("init_lambda", self.init_lambda, ("ones", "random_signs"))
         for name in ("n_components", "max_iter", "batch_size"):
             check_integer(name, getattr(self, name), 1)
@@ -157,7 +157,7 @@ class FactorMachine(BaseEstimator):
         rest = (self._loss(), PENALTIES[self.penalty], self._forms())
         refused = refusal(self.solver, *rest)
         if refused:
-            able = [name for name in solver_names() if not refusal(name, *rest)]
+            able = [name for name in SOLVERS if not refusal(name, *rest)]
             raise InputError(
                 f"solver {self.solver!r} does not support {refused}"
                 + (f": use solver={' or '.join(map(repr, able))}" if able else "; no solver does")

@@ -29,9 +29,7 @@ LOWER = ("explicit", "augment", "simplex", "inhomogeneous")
 
 def with_ones(X: sp.csr_matrix, count: int) -> sp.csr_matrix:
     """Return the rows with `count` columns of ones appended."""
-    if count == 0:
-        return X
-    return sp.csr_matrix(sp.hstack([X, np.ones((X.shape[0], count))], format="csr"))
+    return sp.csr_matrix(sp.hstack([X, np.ones((X.shape[0], count))])) if count else X
 
 
 @dataclass(eq=False, repr=False)
@@ -109,11 +107,8 @@ class _FactorizationMachine(FactorMachine):
         """Return the weights of the orders of a shared P, (degree, components).
 
         Entry (t − 1, s) multiplies A^t(p_s, x): θ under "simplex" and "inhomogeneous"; under "augment"
-        what the columns of ones come to, e_(degree − t) of their entries in p_s; times λ_s.
-
-        Notes
-        -----
-        Source: Blondel et al. 2016, (18)–(20) and 5.2.
+        what the columns of ones come to, e_(degree − t) of their entries in p_s; times λ_s. Source:
+        Blondel et al. 2016, (18)–(20) and 5.2.
         """
         check_is_fitted(self)
         m, ones = self.degree, self._dummies()
@@ -240,17 +235,6 @@ class FactorizationMachineClassifier(_FactorizationMachine, Classifier):
     """A factorization machine of any order for two classes.
 
     Other parameters: as in `_FactorizationMachine` and `FactorMachine`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.random.default_rng(0).normal(size=(200, 4))
-    >>> y = X[:, 1] * X[:, 2] > 0
-    >>> model = FactorizationMachineClassifier(n_components=2, tol=1e-2).fit(X, y)
-    >>> model.predict_proba(X[:3]).shape
-    (3, 2)
-    >>> model.score(X, y) > 0.9
-    True
     """
 
     loss: str = "logistic"
@@ -285,15 +269,6 @@ class AllSubsetsClassifier(_Subsets, Classifier):
     """The all-subsets model for two classes.
 
     Other parameters: as in `FactorMachine`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.random.default_rng(0).normal(size=(200, 4))
-    >>> y = (1.0 + X[:, 0]) * (1.0 - 0.5 * X[:, 1]) > 1.0
-    >>> model = AllSubsetsClassifier(n_components=2, tol=1e-2).fit(X, y)
-    >>> model.score(X, y) > 0.9
-    True
     """
 
     fit_linear: bool = False
@@ -366,15 +341,6 @@ class PolynomialNetworkClassifier(_Network, Classifier):
     """A polynomial network for two classes.
 
     Other parameters: as in `_Network` and `FactorMachine`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.random.default_rng(0).normal(size=(200, 4))
-    >>> y = (X[:, 0] + X[:, 1]) * (X[:, 2] - X[:, 3]) > 0
-    >>> model = PolynomialNetworkClassifier(n_components=2, tol=1e-2).fit(X, y)
-    >>> model.score(X, y) > 0.9
-    True
     """
 
     loss: str = "logistic"

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from recsys.data import Interactions
 from recsys.data.features import Features, encode_table
 from recsys.errors import InputError
-from recsys.utils.validation import check_choice, check_ids, check_integer
+from recsys.utils.validation import check_ids, check_integer
 
 SKIPPED = ("title", "name", "url")
 
@@ -30,8 +30,6 @@ class PairEncoder:
         are binned at quantiles; other columns give one feature per value, with `|` between values of a
         cell. Missing cells give no feature.
     buckets : int
-    unknown : "ignore" or "error"
-        Treatment of new users and items in `transform`: no features, or an error.
 
     Attributes
     ----------
@@ -51,17 +49,12 @@ class PairEncoder:
     """
 
     def __init__(
-        self,
-        users: pd.DataFrame | None = None,
-        items: pd.DataFrame | None = None,
-        buckets: int = 10,
-        unknown: str = "ignore",
+        self, users: pd.DataFrame | None = None, items: pd.DataFrame | None = None, buckets: int = 10
     ) -> None:
-        self.users, self.items, self.buckets, self.unknown = users, items, buckets, unknown
+        self.users, self.items, self.buckets = users, items, buckets
 
     def fit(self, n_users: int, n_items: int) -> PairEncoder:
         """Determine the columns."""
-        check_choice("unknown", self.unknown, ("ignore", "error"))
         self.names_: tuple[str, ...] = ()
         self._sides = []
         for what, size, table in (("user", n_users, self.users), ("item", n_items, self.items)):
@@ -80,14 +73,13 @@ class PairEncoder:
         return self
 
     def transform(self, users: ArrayLike, items: ArrayLike) -> sp.csr_matrix:
-        """Return one row per pair, float64 CSR."""
+        """Return one row per pair, float64 CSR; ids beyond those of the fit have no features."""
         blocks = []
         for what, given, rows in zip(("users", "items"), (users, items), self._sides, strict=True):
-            size = rows.shape[0] - 1
-            ids = check_ids(what, given, size if self.unknown == "error" else None)
+            ids = check_ids(what, given, None)
             if len(ids) and ids.min() < 0:
                 raise InputError(f"{what} contain negative indices")
-            blocks.append(rows[np.minimum(ids, size)])
+            blocks.append(rows[np.minimum(ids, rows.shape[0] - 1)])
         if blocks[0].shape[0] != blocks[1].shape[0]:
             lengths = f"{blocks[0].shape[0]} and {blocks[1].shape[0]}"
             raise InputError(f"users and items must have equal lengths, not {lengths}")
@@ -95,15 +87,7 @@ class PairEncoder:
 
 
 class Rows(NamedTuple):
-    """Rows for a factorization machine.
-
-    Attributes
-    ----------
-    X : (rows, features) float64 CSR
-    y : (rows,) array
-    names : tuple of str
-        Names of the features: column=value.
-    """
+    """Rows for a factorization machine, their target, and the names of the features: column=value."""
 
     X: sp.csr_matrix
     y: NDArray[Any]
@@ -166,25 +150,10 @@ def _without_names(table: pd.DataFrame) -> pd.DataFrame:
     return table[[name for name in table if not is_name(table[name])]]
 
 
-def liked_pairs(
-    data: Interactions,
-    *,
-    ids: bool = False,
-    ratio: int = 1,
-    buckets: int = 5,
-    rows: int = 50_000,
-    seed: int = 0,
-) -> Rows:
-    """Return pairs of users and items with the features of both; y is 1 for liked pairs, else 0.
+def liked_pairs(data: Interactions, *, buckets: int = 5, rows: int = 50_000, seed: int = 0) -> Rows:
+    """Return features of users and items; y is 1 for liked pairs, and 0 for as many that are not liked.
 
-    Parameters
-    ----------
-    ids : bool
-        Whether user and item ids are features.
-    ratio : int
-        Number of sampled negative pairs of the same user per liked pair.
-    buckets, rows, seed
-        As in `table_rows`.
+    Parameters are as in `table_rows`.
 
     Examples
     --------
@@ -192,31 +161,23 @@ def liked_pairs(
     >>> liked_pairs(load_dataset("sample"), rows=100).X.shape[0]
     100
     """
-    check_integer("ratio", ratio, 1)
-    users_table, items_table = (
-        None if table is None else _without_names(table)
-        for table in (data.user_features, data.item_features)
-    )
-    encoder = PairEncoder(users_table, items_table, buckets).fit(data.n_users, data.n_items)
+    sides = []
+    for size, table in ((data.n_users, data.user_features), (data.n_items, data.item_features)):
+        known = pd.DataFrame(index=range(size)) if table is None else _without_names(table)
+        sides.append(encode_table(known, buckets=buckets, skip=SKIPPED))
+    names = (*sides[0].names, *sides[1].names)
+    if not names:
+        raise InputError("the data have no features of users or items")
     rng = np.random.default_rng(seed)
-    many = min(len(data.users), max(rows // (1 + ratio), 1))
+    many = min(len(data.users), max(rows // 2, 1))
     chosen = np.sort(rng.choice(len(data.users), many, replace=False))
     users, items = data.users[chosen].astype(np.int64), data.items[chosen].astype(np.int64)
     liked = data.users.astype(np.int64) * data.n_items + data.items
-    others = np.repeat(users, ratio)
-    drawn = rng.integers(0, data.n_items, len(others))
+    drawn = rng.integers(0, data.n_items, many)
     for _ in range(ROUNDS):
-        clash = np.isin(others * data.n_items + drawn, liked)
+        clash = np.isin(users * data.n_items + drawn, liked)
         drawn[clash] = rng.integers(0, data.n_items, int(clash.sum()))
-    free = ~np.isin(others * data.n_items + drawn, liked)
-    users, items = np.append(users, others[free]), np.append(items, drawn[free])
-    X, names = encoder.transform(users, items), np.array(encoder.names_, dtype=object)
-    if not ids:
-        at = np.arange(len(names))
-        features = at[
-            (at >= data.n_users) & ((at < encoder.split_) | (at >= encoder.split_ + data.n_items))
-        ]
-        if not len(features):
-            raise InputError("the data have no features of users or items: pass ids=True")
-        X, names = X[:, features], names[features]
-    return Rows(X, np.repeat([1, 0], [many, int(free.sum())]), tuple(names))
+    free = ~np.isin(users * data.n_items + drawn, liked)
+    users, items = np.append(users, users[free]), np.append(items, drawn[free])
+    X = sp.csr_matrix(sp.hstack([sides[0].X[users], sides[1].X[items]]))
+    return Rows(X, np.repeat([1, 0], [many, int(free.sum())]), names)

@@ -20,7 +20,7 @@ from recsys.fm import (
     PairEncoder,
     PolynomialNetworkRegressor,
 )
-from recsys.fm.solvers import solver_names
+from recsys.fm.solvers import SOLVERS
 from recsys.fm.solvers.descent import visiting_order
 from recsys.multilinear.symmetric import symmetric_polynomials, with_size, without
 from recsys.utils import threads
@@ -339,7 +339,7 @@ def test_what_is_infinite_as_float32_is_refused(model):
 @CUT_SHORT
 @pytest.mark.parametrize(
     "solver",
-    [pytest.param(one, marks=() if one == "cd" else pytest.mark.thorough) for one in solver_names()],
+    [pytest.param(one, marks=() if one == "cd" else pytest.mark.thorough) for one in SOLVERS.names()],
 )
 def test_passes_of_little_work_wake_no_thread(solver, monkeypatch):
     def refuse(*_):
@@ -355,7 +355,7 @@ def test_passes_of_little_work_wake_no_thread(solver, monkeypatch):
 
 @pytest.mark.thorough
 @CUT_SHORT
-@pytest.mark.parametrize("solver", solver_names())
+@pytest.mark.parametrize("solver", SOLVERS.names())
 @pytest.mark.parametrize("degree", [2, 3])
 def test_the_number_of_threads_and_the_serial_path_change_no_bit(solver, degree, monkeypatch):
     X, y = many_pairs()

@@ -26,11 +26,9 @@ def test_numbers_of_many_values_are_cut_at_quantiles():
     assert counts.tolist() == [25, 25, 25, 25]
 
 
-def test_unknown_users_are_ignored_or_refused():
+def test_unknown_users_are_ignored():
     row = PairEncoder(USERS, ITEMS).fit(3, 2).transform([7], [0])
     assert row.nnz == 3  # the item and its genres
-    with pytest.raises(InputError, match="users"):
-        PairEncoder(USERS, ITEMS, unknown="error").fit(3, 2).transform([7], [0])
     with pytest.raises(InputError, match="equal lengths"):
         PairEncoder().fit(3, 2).transform([0, 1], [0])
     with pytest.raises(InputError, match="rows for 4 users"):

@@ -5,7 +5,7 @@ import pytest
 
 from recsys.fm import penalties as chain
 from recsys.fm.penalties import PENALTIES
-from recsys.fm.solvers import SOLVERS, refusal, solver_names
+from recsys.fm.solvers import refusal
 from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, POWER, PRODUCT, Form
 from recsys.multilinear.losses import LOSSES
 
@@ -132,5 +132,3 @@ def test_refusals_say_what_is_the_matter():
     assert (
         refusal("cd", LOSSES.get("bpr"), PENALTIES["l2"], [PAIRS]) == "loss 'bpr', which compares rows"
     )
-    places = [SOLVERS.get(name).place for name in solver_names()]
-    assert places == sorted(set(places))

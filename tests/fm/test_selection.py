@@ -1,5 +1,6 @@
 """The strongest interactions against enumeration, the path, and rows from tables and interactions."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -86,11 +87,13 @@ def test_rows_of_a_table():
 
 def test_pairs_are_liked_or_not():
     data = load_dataset("sample")
-    rows = liked_pairs(data, ids=True, rows=2000)
+    users = data.user_features.assign(me=[f"u{k}|" for k in range(data.n_users)])
+    items = data.item_features.assign(me=[f"i{k}|" for k in range(data.n_items)])
+    rows = liked_pairs(replace(data, user_features=users, item_features=items), rows=2000)
     assert rows.X.shape[0] == len(rows.y) <= 2000 and rows.y.sum() == 1000
-    users, items = (
-        rows.X[:, [n.startswith(f"{what}=") for n in rows.names]] for what in ("user", "item")
-    )
+    users, items = (rows.X[:, [n.startswith(f"me={what}") for n in rows.names]] for what in "ui")
+    numbers = [[int(n[4:]) for n in rows.names if n.startswith(f"me={what}")] for what in "ui"]
     pairs = zip(users.argmax(axis=1).A1, items.argmax(axis=1).A1, strict=True)
+    pairs = [(numbers[0][u], numbers[1][i]) for u, i in pairs]
     assert all(bool(data.matrix[u, i]) == bool(y) for (u, i), y in zip(pairs, rows.y, strict=True))
     assert not any(name.startswith(("user=", "item=")) for name in liked_pairs(data, rows=50).names)

@@ -14,7 +14,7 @@ from recsys.fm import (
 )
 from recsys.fm.objective import Model, Objective, Regularization
 from recsys.fm.penalties import PENALTIES
-from recsys.fm.solvers import SOLVERS, refusal, solver_names
+from recsys.fm.solvers import SOLVERS, refusal
 from recsys.fm.solvers.pairs import pairs_of_rows
 from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, PRODUCT, Form
 from recsys.multilinear.losses import LOSSES, loss_names
@@ -196,7 +196,7 @@ def test_the_objective_on_pairs_never_rises(loss):
 
 SERVED = [
     (name, penalty.name)
-    for name in solver_names()
+    for name in SOLVERS
     for penalty in PENALTIES.values()
     if not refusal(name, LOSSES.get("squared"), penalty, [Form(ANOVA, 2, 1)])
 ]
@@ -222,12 +222,12 @@ def test_who_serves_what_follows_from_what_solvers_require():
     for penalty in ("ti", "cs"):
         able = [
             name
-            for name in solver_names()
+            for name in SOLVERS
             if not refusal(name, LOSSES.get("squared"), PENALTIES[penalty], deep)
         ]
         own = ["cd", "pairs"] if penalty == "ti" else ["block"]
         assert set(able) == {*own, "psgd", "fista", "nmapgd", "subgradient"}
-    assert [name for name in solver_names() if SOLVERS.get(name).pairwise] == ["adagrad", "psgd"]
+    assert [name for name in SOLVERS if SOLVERS.get(name).pairwise] == ["adagrad", "psgd"]
 
 
 @pytest.mark.thorough

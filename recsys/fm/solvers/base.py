@@ -39,7 +39,6 @@ class Solver:
     kinds: ClassVar[tuple[int, ...]] = (ANOVA, ALL_SUBSETS, PRODUCT, MIXED, POWER)
     pairwise: ClassVar[bool] = False
     monotone: ClassVar[bool] = True
-    place: ClassVar[int]
 
     def __init__(self, objective: Objective, options: Options) -> None:
         self.objective, self.options = objective, options
@@ -66,11 +65,6 @@ class Solver:
 
 WITH_PROX = tuple(name for name in PENALTIES if name != "omega")
 SOLVERS: Registry[type[Solver]] = Registry("solver", "recsys.fm.solvers")
-
-
-def solver_names() -> tuple[str, ...]:
-    """Return the solvers' names, by their `place`."""
-    return tuple(sorted(SOLVERS.names(), key=lambda name: SOLVERS.get(name).place))
 
 
 def refusal(solver: str, loss: Loss, penalty: Penalty, forms: list[Form]) -> str:

@@ -26,7 +26,6 @@ class BlockDescent(Descent):
 
     penalties = ("l2", "l21", "cs")
     kinds = (ANOVA, ALL_SUBSETS)
-    place = 2
 
     def _term(self, n: int) -> float:
         objective, model = self.objective, self.objective.model

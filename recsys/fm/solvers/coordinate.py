@@ -23,7 +23,6 @@ class CoordinateDescent(Descent):
 
     penalties = ("l2", "l1", "ti")
     kinds = (ANOVA, ALL_SUBSETS, PRODUCT, MIXED)
-    place = 1
 
     def _term(self, n: int) -> float:
         objective, model = self.objective, self.objective.model

@@ -1,4 +1,4 @@
-"""Gradients of the whole vector: FISTA, the non-monotone nmAPGD, and sub-gradients.
+"""Gradients of the whole vector: FISTA, the non-monotone nmAPGD, sub-gradients, and L-BFGS of SciPy.
 
 Sources: Beck and Teboulle 2009 with the restart of O'Donoghue and Candès; Li and Lin 2015; for the
 inexact nmAPGD on Ω_*, Atarashi et al. 2021, 8.2, and for sub-gradients 3.2.
@@ -6,8 +6,11 @@ inexact nmAPGD on Ω_*, Atarashi et al. 2021, 8.2, and for sub-gradients 3.2.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 
 from recsys.fm.objective import Objective
 from recsys.fm.solvers.base import SOLVERS, WITH_PROX, Options, Solver
@@ -16,6 +19,7 @@ Vector = NDArray[np.float64]
 RESTLESS = 5  # epochs without progress after which nmAPGD returns to its lowest point
 SMALLEST = 1e-14  # step at which a line search gives up
 AGAIN = 1e-6  # the step with which a search for a sub-gradient step starts anew
+BURST = 10  # iterations of L-BFGS between two steps on the weights of orders or components
 
 
 class Proximal(Solver):
@@ -62,7 +66,6 @@ class Fista(Proximal):
     """Accelerated proximal gradient; the momentum starts afresh when the objective rose."""
 
     penalties = WITH_PROX
-    place = 6
 
     def epoch(self) -> float:
         """Take one accelerated step."""
@@ -85,7 +88,6 @@ class NonMonotone(Proximal):
     """Accelerated proximal gradient that lets the objective rise below a running mean of it (nmAPGD)."""
 
     monotone = False
-    place = 7
 
     def __init__(self, objective: Objective, options: Options) -> None:
         super().__init__(objective, options)
@@ -141,7 +143,6 @@ class SubGradient(Proximal):
     """Sub-gradient steps on the objective whole, found by backtracking."""
 
     monotone = False
-    place = 10
 
     def epoch(self) -> float:
         """Take one step that lowers the objective enough, if there is one."""
@@ -160,3 +161,47 @@ class SubGradient(Proximal):
                 break
             self.step *= 0.5
         return self._settle(self.now)
+
+
+@SOLVERS.add("lbfgs")
+class Lbfgs(Solver):
+    """Limited-memory BFGS, where no penalty but the squared norms is asked for."""
+
+    penalties = ("l2",)
+
+    def run(self, ended: Callable[[float], bool], max_iter: int) -> None:
+        """Leave the loop to scipy, which may itself end earlier.
+
+        Where weights of orders or components are learned, each of their steps makes another problem, for
+        which scipy begins anew: one after every BURST iterations.
+        """
+        p = self.objective
+        over, left = False, max_iter
+        while left > 0 and not over:
+            burst = min(BURST, left) if p.learns_theta or p.learns_weights else left
+            made = 0
+
+            def settle(z: Vector, burst: int = burst) -> None:
+                nonlocal made, over
+                moved = float(np.abs(z - p.model.z).sum())
+                p.model.z[:] = z
+                p.refresh()
+                made += 1
+                if made == burst:
+                    moved += self.weigh()
+                over = ended(moved)
+                if over or made == burst:
+                    raise StopIteration  # how scipy's `minimize` is told to end
+
+            minimize(
+                p.smooth,
+                p.model.z.copy(),
+                jac=True,
+                method="L-BFGS-B",
+                callback=settle,
+                options={"maxiter": burst, "maxfun": 20 * burst, "ftol": 0.0, "gtol": 1e-12},
+            )
+            left -= made
+            if made < burst and not over:  # it found nothing better
+                p.refresh()
+                over = self.weigh() == 0.0 or made == 0

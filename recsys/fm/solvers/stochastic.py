@@ -78,7 +78,6 @@ class AdaGrad(Stochastic):
     """Stochastic steps over the root of each parameter's summed squared gradients."""
 
     penalties = ("l2",)
-    place = 12
 
     def __init__(self, objective: Objective, options: Options) -> None:
         super().__init__(objective, options)
@@ -102,7 +101,6 @@ class ProximalStochastic(Stochastic):
     """
 
     penalties = WITH_PROX
-    place = 13
 
     def __init__(self, objective: Objective, options: Options) -> None:
         super().__init__(objective, options)
