@@ -277,16 +277,7 @@ class FactorMachine(BaseEstimator):
         return X
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
-        """Fit.
-
-        Parameters
-        ----------
-        X : (rows, features) array or sparse matrix
-        y : (rows,)
-            Numbers, or two classes.
-        sample_weight : (rows,) float ≥ 0, optional
-            Weights of rows in the mean loss. Only their ratios matter.
-        """
+        """Fit on y of numbers or two classes; of the weights of rows only the ratios matter."""
         self._check_parameters()
         numbers = isinstance(self, RegressorMixin)
         X, y = checked_rows(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=numbers)
@@ -304,24 +295,15 @@ class FactorMachine(BaseEstimator):
         absent = np.bincount(rows.indices, minlength=features) == 0
         for P in model.tables():
             P[:, absent] = 0.0
+        by = Regularization(
+            PENALTIES[self.penalty], float(self.alpha), float(self.beta), float(self.gamma)
+        )
+        moves, threads = self.fit_intercept and not loss.pairwise, self.num_threads or None
+        learned = self._learns_theta(), bool(self.fit_lambda)
         objective = Objective(
-            model,
-            rows,
-            target,
-            loss,
-            Regularization(
-                PENALTIES[self.penalty], float(self.alpha), float(self.beta), float(self.gamma)
-            ),
-            self.fit_intercept and not loss.pairwise,
-            rng,
-            self.num_threads or None,
-            self._learns_theta(),
-            bool(self.fit_lambda),
-            relative_weights(weights),
+            model, rows, target, loss, by, moves, rng, threads, *learned, relative_weights(weights)
         )
-        options = Options(
-            float(self.learning_rate), self.batch_size, self.num_threads or None, self.split
-        )
+        options = Options(float(self.learning_rate), self.batch_size, threads, self.split)
         self._run(SOLVERS.get(self.solver)(objective, options))
         self._keep(model)
         return self

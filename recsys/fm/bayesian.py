@@ -27,7 +27,7 @@ from recsys.multilinear.forms import ANOVA, Form
 from recsys.multilinear.losses import LOSSES
 from recsys.multilinear.pairs import PairTerm
 from recsys.utils.features import checked_rows
-from recsys.utils.memory import check_fits
+from recsys.utils.memory import check_memory
 from recsys.utils.progress import report
 from recsys.utils.two_classes import TwoClassMixin, two_classes
 from recsys.utils.validation import check_integer, check_real
@@ -36,6 +36,7 @@ WORSE = 1.2  # times the squared error of no model, from which a fit is warned o
 ROUNDING = 16.0 * float(np.finfo(np.float64).eps)
 HALVINGS = 60  # of the range in which an end of an interval lies
 REFRESHED = 10  # draws between predictions from the parameters
+Vector = NDArray[np.float64]
 # Of the normal-gamma prior over each group's mean and precision, and of the noise's: libFM's.
 SHAPE, RATE, PRIOR_ROWS = 1.0, 1.0, 1.0
 
@@ -55,8 +56,7 @@ class BayesianFactorizationMachine(BaseEstimator):
     burn_in : int ≥ 0, below n_draws
         Number of first draws to discard.
     split : int ≥ 1, optional
-        Number of columns of the left part, for rows of two repeated parts such as users and items. The
-        parameters of a part share a prior per order and component.
+        Number of columns of the left part, for rows of two repeated parts such as users and items.
     fit_linear, fit_intercept : bool
     init_scale : float > 0
         Standard deviation of the first P.
@@ -85,9 +85,7 @@ class BayesianFactorizationMachine(BaseEstimator):
     Source: Freudenthaler, Schmidt-Thieme, Rendle, Bayesian Factorization Machines (2011); Rendle,
     Scaling Factorization Machines to Relational Data (2013). Priors follow libFM for a standardized y:
     parameters are normal with a mean from N(0, 1/λ) and a precision from Γ(½, ½) for each part and
-    component; the precision of the noise is from Γ(½, ½). Scale features to a variance of about 1. The
-    `sample_weight` of the regressor multiplies the precision of a row's noise; the classifier does not
-    support it.
+    component; the precision of the noise is from Γ(½, ½). Scale features to a variance of about 1.
     """
 
     degree: int = 2
@@ -117,21 +115,13 @@ class BayesianFactorizationMachine(BaseEstimator):
             check_integer("split", self.split, 1)
 
     def _sample(
-        self,
-        X: sp.csr_matrix,
-        y: NDArray[np.float64],
-        classes: bool,
-        scale: float = 1.0,
-        weights: NDArray[np.float64] | None = None,
+        self, X: sp.csr_matrix, y: Vector, classes: bool, scale: float = 1.0, weights: Any = None
     ) -> None:
         forms = [Form(ANOVA, order, 1) for order in range(2, self.degree + 1)]
         model = Model.zeros(forms, X.shape[1], self.n_components, self.fit_linear)
         kept, size = self.n_draws - self.burn_in, len(model.z)
-        check_fits(
-            size * kept,
-            f"{kept:,} draws of {size:,} parameters",
-            "lower n_draws or n_components, or raise burn_in",
-        )
+        what = f"{kept:,} draws of {size:,} parameters"
+        check_memory(8 * size * kept, what, "lower n_draws or n_components, or raise burn_in")
         split = X.shape[1] if self.split is None else self.split
         if split > X.shape[1]:
             raise InputError(f"split is {split}, and the rows have {X.shape[1]} columns")
@@ -177,14 +167,14 @@ class BayesianFactorizationMachine(BaseEstimator):
         mean = self.draws_.mean(axis=0)
         self.intercept_, self.w_ = float(mean[0]), mean[1 : 1 + self._model.features]
 
-    def _each(self, X: ArrayLike) -> Iterator[NDArray[np.float64]]:
+    def _each(self, X: ArrayLike) -> Iterator[Vector]:
         """Yield each draw's predictions, (rows,)."""
         check_is_fitted(self)
         rows = clean_rows(checked_rows(self, X, accept_sparse="csr", dtype=np.float64, reset=False))
         for z in self.draws_:
             yield self._model.predict(rows, z, self.num_threads or None)
 
-    def _of_draws(self, X: ArrayLike) -> NDArray[np.float64]:
+    def _of_draws(self, X: ArrayLike) -> Vector:
         """Return each draw's predictions, (draws, rows)."""
         return np.array(list(self._each(X)))
 
@@ -218,13 +208,8 @@ class BayesianFactorizationMachineRegressor(RegressorMixin, BayesianFactorizatio
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
         """Draw from the posterior.
 
-        Parameters
-        ----------
-        X : (rows, features) array or sparse matrix
-        y : (rows,) float
-        sample_weight : (rows,) float, optional
-            Non-negative factors of the precision of a row's noise: 2 counts a row twice, 0 ignores it.
-            The sum of the weights is the number of observations.
+        `sample_weight` ≥ 0 are factors of the precision of a row's noise: 2 counts a row twice. The sum
+        of the weights is the number of observations.
         """
         self._check_parameters()
         X, y = checked_rows(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True)
@@ -248,36 +233,16 @@ class BayesianFactorizationMachineRegressor(RegressorMixin, BayesianFactorizatio
         return self
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
-        """Return the mean over draws, (rows,), and optionally the predictive standard deviation.
-
-        Parameters
-        ----------
-        X : (rows, features) array or sparse matrix
-        return_std : bool
-            Whether to return the standard deviation of predictions and noise.
-
-        Returns
-        -------
-        (rows,) float64, or a pair of these
-        """
+        """Return the mean over draws, (rows,), and if asked for the predictive standard deviation."""
         if not return_std:
             return sum(self._each(X)) / len(self.draws_)
         found = self._of_draws(X)
         return found.mean(axis=0), np.sqrt(found.var(axis=0) + np.mean(1.0 / self.precisions_))
 
-    def predict_interval(self, X: ArrayLike, level: float = 0.9) -> NDArray[np.float64]:
-        """Return the predictive interval of each row with probability `level`.
+    def predict_interval(self, X: ArrayLike, level: float = 0.9) -> Vector:
+        """Return the predictive interval of each row with probability `level`, (rows, 2).
 
         Both tails of the mixture of normal distributions over the draws have equal probability.
-
-        Parameters
-        ----------
-        X : (rows, features) array or sparse matrix
-        level : float in (0, 1)
-
-        Returns
-        -------
-        (rows, 2) float64
         """
         level = check_real("level", level, 0.0, 1.0, open_low=True, open_high=True)
         found, spread = self._of_draws(X), 1.0 / np.sqrt(self.precisions_)[:, None]
@@ -285,9 +250,7 @@ class BayesianFactorizationMachineRegressor(RegressorMixin, BayesianFactorizatio
         return np.column_stack([_quantile(found, spread, share) for share in (tail, 1.0 - tail)])
 
 
-def _quantile(
-    found: NDArray[np.float64], spread: NDArray[np.float64], share: float
-) -> NDArray[np.float64]:
+def _quantile(found: Vector, spread: Vector, share: float) -> Vector:
     """Return where a mixture of normal distributions, one a draw, has so much of it below, (rows,)."""
     far = 40.0 * float(spread.max())
     low, high = found.min(axis=0) - far, found.max(axis=0) + far
@@ -302,33 +265,22 @@ class Sampler:
     """A chain over the parameters of a factorization machine: each is drawn given all others.
 
     A prediction is linear in each parameter, so with normal priors and normal noise each has a normal
-    distribution given the rest: the step of a descent on pairs, with noise.
-
-    Parameters
-    ----------
-    model : Model
-        Its vector is the last draw.
-    X : (rows, features) CSR
-    y : (rows,) float64
-        Numbers, or ±1 for classes, which have probit regression.
-    split : int
-        Number of columns of the left part.
-    row_weights : (rows,) float64, optional
-        The noise of a row has the precision times its weight, and a row counts as so many.
+    distribution given the rest: the step of a descent on pairs, with noise. The model's vector is the
+    last draw; y are numbers, or ±1 for classes, which have probit regression.
     """
 
     def __init__(
         self,
         model: Model,
         X: sp.csr_matrix,
-        y: NDArray[np.float64],
+        y: Vector,
         split: int,
         rng: np.random.Generator,
         *,
         classes: bool = False,
         intercept: bool = True,
         init_scale: float = 0.1,
-        row_weights: NDArray[np.float64] | None = None,
+        row_weights: Vector | None = None,
         threads: int | None = None,
     ) -> None:
         self.model, self.X, self.y, self.rng = model, X, y, rng
@@ -342,7 +294,7 @@ class Sampler:
         self.target, self.precision, self.draws = y, 1.0, 0
         self.fitted = model.predict(X, threads=threads)
 
-    def mean(self, values: NDArray[np.float64]) -> float:
+    def mean(self, values: Vector) -> float:
         """Return the weighted mean of a number of each row."""
         return float(self.row_weights @ values / self.rows)
 
@@ -379,12 +331,12 @@ class Sampler:
         # y·latent is above 0: y·prediction − Φ⁻¹(u·Φ(y·prediction)), in logarithms for the tails
         self.target = self.fitted - self.y * ndtri_exp(u + log_ndtr(self.y * self.fitted))
 
-    def _draw_term(self, m: int, P: NDArray[np.float64]) -> None:
+    def _draw_term(self, m: int, P: Vector) -> None:
         loss = LOSSES.get("squared")
         target = Target(self.target, self.fitted, loss.code, loss.curvature, self.row_weights)
         scale = self.precision * len(self.y)  # of the sum over rows beside a mean
 
-        def prior(_: int, factors: NDArray[np.float64]) -> tuple[Any, Any, Any]:
+        def prior(_: int, factors: Vector) -> tuple[Any, Any, Any]:
             means, precisions, noise = [], [], []
             for p in factors:
                 # From w = 0 the precision would follow w, and w it, over dozens of draws.
@@ -400,7 +352,7 @@ class Sampler:
         pair_epoch(self.pairs, [term], target, [none], threads=self.threads, prior=prior)
         P[left], P[right] = term.left, term.right
 
-    def _draw_prior(self, p: NDArray[np.float64]) -> tuple[float, float]:
+    def _draw_prior(self, p: Vector) -> tuple[float, float]:
         """Return a mean and a precision of what these parameters come from, drawn given them."""
         n, total = len(p), float(p.sum())
         weight = n + PRIOR_ROWS
@@ -430,26 +382,19 @@ class BayesianFactorizationMachineClassifier(TwoClassMixin, BayesianFactorizatio
     """
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Any:
-        """Draw from the posterior.
-
-        Parameters
-        ----------
-        X : (rows, features) array or sparse matrix
-        y : (rows,)
-            Two classes.
-        """
+        """Draw from the posterior, given two classes."""
         self._check_parameters()
         X, y = checked_rows(self, X, y, accept_sparse="csr", dtype=np.float64)
         self.classes_ = two_classes(y)
         self._sample(clean_rows(X), 2.0 * (np.asarray(y) == self.classes_[1]) - 1.0, True)
         return self
 
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+    def predict_proba(self, X: ArrayLike) -> Vector:
         """Return the probability of each class, (rows, 2): the mean over draws."""
         p = np.asarray(sum(ndtr(one) for one in self._each(X)) / len(self.draws_))
         return np.column_stack([1.0 - p, p])
 
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+    def decision_function(self, X: ArrayLike) -> Vector:
         """Return the log-odds of the second class, (rows,)."""
         found = self._of_draws(X)
         up, down = (np.logaddexp.reduce(log_ndtr(sign * found), axis=0) for sign in (1.0, -1.0))

@@ -93,37 +93,19 @@ class Regularization:
 
 @dataclass
 class Objective:
-    """Mean loss + ½α‖w‖² + ½β‖P‖² + γΩ(P) over a model's vector, which solvers change in place.
-
-    Parameters
-    ----------
-    model : Model
-    X : (rows, features) CSR
-    y : (rows,) float64
-    loss : Loss
-    regularization : Regularization
-    intercept : bool
-        Whether the bias moves.
-    rng : RandomState
-        Draws the pairs by which an objective over pairs is measured, and the solvers' samples.
-    learns_theta, learns_weights : bool
-        Whether the weights of the orders are learned, on the simplex; whether the weights λ of the
-        components are, under ½β‖λ‖².
-    row_weights : (rows,) float64, optional
-        Positive weights of the mean loss, with mean 1. Pairs of rows are drawn in proportion to them.
-    """
+    """Mean loss + ½α‖w‖² + ½β‖P‖² + γΩ(P) over a model's vector, which solvers change in place."""
 
     model: Model
     X: sp.csr_matrix
     y: Vector
     loss: Loss
     regularization: Regularization
-    intercept: bool
-    rng: np.random.RandomState
+    intercept: bool  # whether the bias moves
+    rng: np.random.RandomState  # draws the pairs that are compared, and the solvers' samples
     threads: int | None = None
-    learns_theta: bool = False
-    learns_weights: bool = False
-    row_weights: Any = None
+    learns_theta: bool = False  # the weights of the orders, on the simplex
+    learns_weights: bool = False  # the weights λ of the components, under ½β‖λ‖²
+    row_weights: Any = None  # (rows,) positive with mean 1; pairs are drawn in proportion to them
     pred: Vector = field(init=False, repr=False)
     pairs: tuple[NDArray[np.int64], NDArray[np.int64]] | None = field(init=False, default=None)
 

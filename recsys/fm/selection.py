@@ -23,23 +23,13 @@ LARGEST = 50  # features among which products of three are looked for
 
 
 class PathPoint(NamedTuple):
-    """A model of a regularization path.
-
-    Attributes
-    ----------
-    gamma : float
-    model : estimator
-    loss : float
-        Log loss or mean squared error on the held-out rows.
-    n_features, n_interactions : int
-        Number of features with an interaction, and of interactions with nonzero weight.
-    """
+    """A model of a regularization path."""
 
     gamma: float
     model: Any
-    loss: float
-    n_features: int
-    n_interactions: int
+    loss: float  # log loss or mean squared error on the held-out rows
+    n_features: int  # with an interaction
+    n_interactions: int  # of nonzero weight
 
 
 def interactions(

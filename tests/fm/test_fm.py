@@ -327,7 +327,7 @@ def test_bad_data():
         FactorizationMachineClassifier().fit(X, np.ones(len(y)))
     with pytest.raises(InputError, match="distinct features"):
         FactorizationMachineRegressor(max_iter=1).fit(X, y).interaction_weight([1, 1])
-    with pytest.raises(InputError, match="solver='cd'"):
+    with pytest.raises(InputError, match="use solver='adagrad' or 'cd'"):
         PolynomialNetworkRegressor(solver="block").fit(X, y)
     with pytest.raises(InputError, match="'bpr', which compares rows: use solver='adagrad' or 'psgd'"):
         FactorizationMachineClassifier(loss="bpr").fit(X, y > 0)

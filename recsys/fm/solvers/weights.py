@@ -35,10 +35,7 @@ def check_theta(theta: Any, degree: int, fit_lower: str | None) -> NDArray[np.fl
 
 
 def theta_step(objective: Objective) -> float:
-    """Descend on θ ≥ 0, Σθ = 1 by projected gradients on the quadratic bound; returns the change.
-
-    A loss over pairs of rows is one of the differences of their predictions.
-    """
+    """Descend on θ ≥ 0, Σθ = 1 by projected gradients on the quadratic bound; returns the change."""
     model = objective.model
     P, theta = model.tables()[0][0], model.theta[0]
     tables = np.empty((objective.X.shape[0], P.shape[1], len(theta)))
