@@ -1,9 +1,8 @@
 """The package's only numba decorator, its threads, and the lock around what runs in them.
 
-numba is imported when a compiled function is first called: a model that needs only LAPACK and SciPy
-does not pay for it. numba's disk cache looks at one source file only and would go on using an old callee
-of another file, so compiled code is kept in a folder named after a digest of all sources that have
-compiled functions.
+numba is imported when a compiled function is first called. Its disk cache looks at one source file only
+and would go on using an old callee of another file, so compiled code is kept in a folder named after a
+digest of all sources that have compiled functions.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -124,11 +123,7 @@ class Compiled:
         return self._dispatcher
 
     def small(self, operations: int) -> bool:
-        """Return whether a form in Python or NumPy is the cheaper one.
-
-        It is until so much was computed in this process that compiling, or importing numba and reading
-        compiled code from disk, pays for itself. A service, which cares for each call, compiles at once.
-        """
+        """Return whether a form in NumPy is the cheaper one: compiling does not yet pay for itself."""
         if self._dispatcher is not None or AT_ONCE["on"]:
             return False
         self._operations += operations
@@ -157,9 +152,7 @@ def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     more: counters that are passed on start at np.int64(0). Sorting by numpy takes seconds to compile.
     """
     settings = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True} | options
-    if function is None:
-        return lambda plain: Compiled(plain, settings)
-    return Compiled(function, settings)
+    return partial(Compiled, settings=settings) if function is None else Compiled(function, settings)
 
 
 def _sturdy(dispatcher: Any) -> Any:
@@ -248,8 +241,7 @@ borrowed = _Borrowed()
 def _borrow(typing: Any, x: Any) -> Any:
     """Return an array, or a tuple of arrays, whose references are not counted: the caller holds it.
 
-    Counts are atomic. Each slice of an array and each call that is handed a tuple changes them, and
-    threads that share the arrays wait for each other.
+    Counts are atomic: threads that share the arrays would wait for each other.
     """
     from numba import types
 
@@ -259,10 +251,8 @@ def _borrow(typing: Any, x: Any) -> Any:
             array.meminfo, array.parent = array.meminfo.type(None), array.parent.type(None)
             return array._getvalue()
         if isinstance(kind, types.BaseTuple):
-            parts = [
-                strip(context, builder, each, builder.extract_value(value, k))
-                for k, each in enumerate(kind)
-            ]
+            values = [builder.extract_value(value, k) for k in range(len(kind))]
+            parts = [strip(context, builder, *pair) for pair in zip(kind, values, strict=True)]
             return context.make_tuple(builder, kind, parts)
         return value
 
@@ -291,23 +281,18 @@ def parallel(threads: int | None = None) -> Iterator[int]:
         yield max(1, min(threads or max_threads.get() or processors(), processors()))
 
 
-def in_parts(threads: int, function: Any, *args: Any, rounds: int = 1) -> None:
-    """Call function(part, threads * rounds, *args) for each part, `threads` of them at a time.
+def in_parts(threads: int, function: Any, *args: Any) -> None:
+    """Call function(part, threads, *args) for each part, in so many threads.
 
     The function is a serial one, compiled by `jit`, that does its share and writes to arrays. It serves
     single calls as well, which a `prange` around it would not: that is compiled apart, for longer.
-    Ctrl-C and SIGTERM wait for the end of a round.
     """
-    parts = threads * rounds
-    for first in range(0, parts, threads):
-        others = [
-            _pool().submit(function, part, parts, *args) for part in range(first + 1, first + threads)
-        ]
-        try:
-            function(first, parts, *args)
-        finally:
-            for other in others:
-                other.result()
+    others = [_pool().submit(function, part, threads, *args) for part in range(1, threads)]
+    try:
+        function(0, threads, *args)
+    finally:
+        for other in others:
+            other.result()
 
 
 def over_rows(rows: int, function: Any, *args: Any) -> None:

@@ -231,15 +231,6 @@ def test_parts_are_shares_of_one_compiled_function():
     assert len(share.overloads) == 1 and sum(first) > 0 and not second
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("rounds", [1, 3, 20])
-def test_rounds_reach_every_row_once(threads, rounds):
-    """Each row is that of the part it is in, also where there are more parts than rows."""
-    out = np.zeros(7, dtype=np.int64)
-    in_parts(threads, share, out, rounds=rounds)
-    assert out.tolist() == [1 + k % (threads * rounds) for k in range(7)]
-
-
 @pytest.mark.parametrize("which", [0, 1, 2])
 def test_what_a_part_raises_is_raised(which):
     with pytest.raises(ValueError, match="no"):

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import in_parts, jit, over_rows, parallel
+from recsys._jit import in_threads, jit, over_rows
 from recsys.kernels.base import Kernel, values
 from recsys.kernels.boolean import MonotoneDisjunctiveKernel
 from recsys.kernels.dot_product import LinearKernel
@@ -60,11 +60,9 @@ def dense_counts(user_items: sp.csr_matrix) -> NDArray[np.int32]:
         return np.ascontiguousarray((ones.T @ ones).toarray())
     entries = sp.csr_matrix((np.arange(X.nnz, dtype=np.int64), X.indices, X.indptr), X.shape).tocsc()
     out = np.empty((m, m), dtype=np.int32)
-    with parallel() as threads:
-        in_parts(
-            threads, _count, X.indptr, X.indices, entries.indptr, entries.indices, entries.data, out
-        )
-        in_parts(threads, _mirror, out)
+    columns = entries.indptr, entries.indices, entries.data
+    in_threads(None, _count, X.indptr, X.indices, *columns, out)
+    in_threads(None, _mirror, out)
     return out
 
 

@@ -60,9 +60,7 @@ class ItemsetMap(_Map):
 
     Examples
     --------
-    >>> import numpy as np
     >>> X = np.array([[1.0, 1.0, 1.0, 0.0], [1.0, 1.0, 0.0, 0.0]])
-    >>> from recsys.random_features import ItemsetMap
     >>> Z = ItemsetMap([(0,), (0, 1), (1, 2)], n_components=20000).fit_transform(X)
     >>> (Z @ Z.T).round()  # itemsets of both: [[3, 2], [2, 2]]
     array([[3., 2.],
@@ -113,11 +111,10 @@ class ItemsetMap(_Map):
 
 @dataclass(eq=False, repr=False)
 class CountableItemsetMap(_Map):
-    """Subsampled random features of a kernel of infinitely many multisets, in finite parts.
+    """Subsampled random features of Σₙ Kₙ, where part n has finitely many weighted multisets.
 
-    The kernel is Σₙ Kₙ, where part n = 0, 1, … has finitely many weighted multisets. Component s draws a
-    part n with probability pₙ = (1 − 1/r)·r⁻ⁿ and is the map of this part times √(1/pₙ), so no part is
-    truncated.
+    Component s draws a part n with probability pₙ = (1 − 1/r)·r⁻ⁿ and is the map of this part times
+    √(1/pₙ), so no part is truncated.
 
     Parameters
     ----------
@@ -143,8 +140,6 @@ class CountableItemsetMap(_Map):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from recsys.random_features import CountableItemsetMap
     >>> X = np.array([[0.6, 0.5], [0.3, 0.4]])
     >>> Z = CountableItemsetMap(n_components=200000).fit_transform(X)
     >>> (Z @ Z.T).round(1)[0, 1], (1 / (1 - X[0] * X[1])).sum().round(1) - 1

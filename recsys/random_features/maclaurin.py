@@ -60,8 +60,6 @@ class DotProductMap(_Map):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from recsys.random_features import DotProductMap
     >>> X = np.array([[0.6, 0.0], [0.3, 0.4]])
     >>> Z = DotProductMap("exponential", n_components=200000).fit_transform(X)
     >>> (Z @ Z.T).round(1), np.exp(X @ X.T).round(1)

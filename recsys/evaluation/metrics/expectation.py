@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import in_parts, jit, parallel
+from recsys._jit import in_threads, jit
 from recsys.errors import InputError
 from recsys.utils.topn import offer, put_in_order
 from recsys.utils.validation import clean_matrix
@@ -52,8 +52,7 @@ def expected_gains(
         raise InputError("scores contain NaN or infinity")
     out, found = np.full((len(scores), len(gains)), np.nan), np.zeros(len(scores), dtype=np.int64)
     rows = (train.indptr, train.indices, test.indptr, test.indices)
-    with parallel() as threads:
-        in_parts(threads, _gains, gains, cuts, scores, *rows, out, found)
+    in_threads(None, _gains, gains, cuts, scores, *rows, out, found)
     return out, found
 
 
