@@ -245,9 +245,9 @@ class UserKNN(Ranker):
         vectors, out = _vectors(rows.matrix), []
         near = self._neighbors(vectors).indices.reshape(len(items), -1)
         values = entries_between(self.user_items_, near, items)
-        for span, users_near, value in zip(rows.spans, near, values, strict=True):
-            own = self.item_users_[vectors.indices[span]][:, users_near].toarray()
-            shares = vectors.data[span] * (value @ own.T)
+        likes = entries_between(self.item_users_, [vectors.indices[span] for span in rows.spans], near)
+        for span, own, value in zip(rows.spans, likes, values, strict=True):
+            shares = vectors.data[span] * (value @ own)
             out.append((shares.sum(axis=1), shares))
         return out
 

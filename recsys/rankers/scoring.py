@@ -98,18 +98,29 @@ def entries_between(
 ) -> list[NDArray[np.float64]]:
     """Return the entries of a matrix between some rows and some columns, transposed, for each pair."""
     pairs = list(zip(rows, columns, strict=True))
-    if not sp.issparse(matrix) or not pairs:
+    if not sp.issparse(matrix):
         return [matrix[np.ix_(some, of)].T.astype(np.float64) for some, of in pairs]
-    of_rows = np.concatenate([np.tile(some, len(of)) for some, of in pairs])
-    of_columns = np.concatenate([np.repeat(of, len(some)) for some, of in pairs])
-    if len(of_rows) == 0:  # SciPy returns a sparse matrix then
-        return [np.zeros((len(of), len(some))) for some, of in pairs]
-    flat = np.asarray(matrix[of_rows, of_columns], dtype=np.float64).ravel()
-    blocks = np.split(flat, np.cumsum([len(some) * len(of) for some, of in pairs])[:-1])
-    return [block.reshape(len(of), len(some)) for block, (some, of) in zip(blocks, pairs, strict=True)]
+    matrix.sort_indices()
+    out = []
+    for some, of in pairs:
+        block = np.zeros((len(of), len(some)))
+        _look_up(matrix.indptr, matrix.indices, matrix.data, some, of, block)
+        out.append(block)
+    return out
 
 
 # ---- kernels
+
+
+@jit
+def _look_up(indptr, indices, data, rows, columns, out):
+    """out[c, r] = the entry of rows[r] and columns[c]: SciPy looks through the whole row for each."""
+    for r in range(len(rows)):
+        begin, end = indptr[rows[r]], indptr[rows[r] + 1]
+        places = begin + np.searchsorted(indices[begin:end], columns)
+        for c in range(len(columns)):
+            if places[c] < end and indices[places[c]] == columns[c]:
+                out[c, r] = data[places[c]]
 
 
 @jit
