@@ -25,11 +25,7 @@ OBJECT_IDS = (*ITEM_NAMES, *USER_NAMES, "id")
 
 
 class Objects(NamedTuple):
-    """The objects of one end of the links, with their names and features.
-
-    >>> Objects.of("paper", ["a", "b"], ["word=net"]).labels.tolist()
-    ['a', 'b']
-    """
+    """The objects of one end of the links, with their names and features."""
 
     noun: str  # one of them: "author"; the plural takes an s
     ids: NDArray[np.object_]  # (objects,) text, none of it twice
@@ -171,12 +167,6 @@ def encode_objects(table: pd.DataFrame) -> tuple[Features, tuple[str, ...]]:
     Numeric columns are kept if values are between −1 and 1 or at least half of them are 0; others are
     binned at quantiles. Text gives one feature per value, with `|` between values of a cell. Titles and
     text columns of unique values are left out.
-
-    >>> import pandas as pd
-    >>> table = pd.DataFrame({"title": ["A", "B"], "words": ["net|gene", "net"], "x": [0.5, 0]})
-    >>> found, dropped = encode_objects(table)
-    >>> found.names, dropped
-    (('words=gene', 'words=net', 'x'), ('title',))
     """
     parts: list[Features] = []
     dropped: list[str] = []

@@ -7,8 +7,8 @@ import json
 import os
 import threading
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -49,11 +49,7 @@ register_url_convertor("text", AnyText())
 
 
 class Line:
-    """Running and waiting requests; further ones get 503.
-
-    >>> with Line(workers=1, waiting=4):
-    ...     pass
-    """
+    """Running and waiting requests; further ones get 503."""
 
     def __init__(self, workers: int, waiting: int) -> None:
         self.size = workers + waiting
@@ -184,17 +180,11 @@ def create_app(
         responses={status: {"model": schemas.Refusal} for status in (401, 404, 413, 422, 503)},
     )
     app.state.models, app.state.metrics, app.state.plain, app.state.slow = models, metrics, plain, slow
-    for name, text, value in (
-        ("recsys_waiting", "Requests computed or waiting.", lambda: plain.active + slow.active),
-        ("recsys_model_reloads", "Newer files taken.", lambda: models.reloads),
-        ("recsys_model_refused", "Whether the newest file was refused.", lambda: bool(models.error)),
-        (
-            "recsys_model_modified_timestamp_seconds",
-            "When the file that is served was written.",
-            lambda: models.current.state[2] / 1e9,
-        ),
-    ):
-        metrics.gauge(name, text, value)
+    written = "recsys_model_modified_timestamp_seconds"
+    metrics.gauge("recsys_waiting", "Waiting or computed.", lambda: plain.active + slow.active)
+    metrics.gauge("recsys_model_reloads", "Newer files taken.", lambda: models.reloads)
+    metrics.gauge("recsys_model_refused", "The newest file is refused.", lambda: bool(models.error))
+    metrics.gauge(written, "When the file was written.", lambda: models.current.state[2] / 1e9)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
     app.add_middleware(Limits, metrics=metrics, token=token)
     app.add_exception_handler(InputError, lambda _, error: _refusal(422, str(error)))
@@ -217,15 +207,17 @@ def _malformed(_: Request, error: Any) -> JSONResponse:
     return _refusal(422, f"{where}: {text if text.endswith(problem) else f'{text}: {problem}'}")
 
 
-def _line(request: Request, slow: bool) -> Line:
-    line: Line = request.app.state.slow if slow else request.app.state.plain
-    return line
+@contextmanager
+def serving(request: Request, slow: bool) -> Iterator[ServedModel]:
+    """Wait for a turn, and yield the model that is current then."""
+    with request.app.state.slow if slow else request.app.state.plain:
+        yield request.app.state.models.current
 
 
 # ---- routes; each answers from the model that is current when it begins
 
 
-@router.get("/health", response_model=schemas.HealthResponse)
+@router.get("/health")
 async def health(request: Request) -> dict[str, Any]:
     """Return the current model, and the error of a refused file."""
     models: ModelStore = request.app.state.models
@@ -255,8 +247,7 @@ async def metrics(request: Request) -> Response:
 @router.post("/recommend", response_model=schemas.RecommendResponse)
 def recommend(body: schemas.RecommendRequest, request: Request) -> Response:
     """Return the best items for a known user or a history."""
-    with _line(request, body.slow):
-        model: ServedModel = request.app.state.models.current
+    with serving(request, body.slow) as model:
         package, profile = model.package, profile_of(model, body)
         most = schemas.MOST_REASONS // max(profile.row.nnz, 1)
         if body.why and body.n > most:
@@ -293,8 +284,7 @@ def recommend_to_user(user: str, request: Request, n: Count = 10) -> Response:
 @router.post("/similar", response_model=schemas.ItemsResponse)
 def similar(body: schemas.SimilarRequest, request: Request) -> Response:
     """Return the items most similar to one."""
-    with _line(request, body.diversity > 0):
-        model: ServedModel = request.app.state.models.current
+    with serving(request, body.diversity > 0) as model:
         package, item = model.package, item_of(model, body.item)
         left_out, unknown = filtered_items(model, body)
         result = similar_items(
@@ -317,8 +307,8 @@ def similar_to_item(item: str, request: Request, n: Count = 10) -> Response:
 @router.get("/users/{user:text}/similar")
 def similar_users(user: str, request: Request, n: Count = 10) -> Response:
     """Return the users most similar to one."""
-    with _line(request, slow=True):
-        package = request.app.state.models.current.package
+    with serving(request, slow=True) as model:
+        package = model.package
         if user not in package.user_index:
             raise HTTPException(404, f"unknown user {user[:60]!r}")
         index, names = package.user_index[user], package.user_ids
@@ -330,8 +320,7 @@ def similar_users(user: str, request: Request, n: Count = 10) -> Response:
 @router.post("/scores", response_model=schemas.RecommendResponse)
 def scores(body: schemas.ScoresRequest, request: Request) -> Response:
     """Return the scores of items for a known user or a history."""
-    with _line(request, body.slow):
-        model: ServedModel = request.app.state.models.current
+    with serving(request, body.slow) as model:
         ranker, profile = model.package.ranker, profile_of(model, body)
         items, unknown = model.package.known_items(body.items)
         scores = ranker.scores(
@@ -348,8 +337,7 @@ def scores(body: schemas.ScoresRequest, request: Request) -> Response:
 @router.post("/explain")
 def explain(body: schemas.ExplainRequest, request: Request) -> Response:
     """Return the explanation of an item's score, as in `recsys explain --json`."""
-    with _line(request, slow=True):
-        model: ServedModel = request.app.state.models.current
+    with serving(request, slow=True) as model:
         item_of(model, body.item)
         profile = profile_of(model, body)
         why = explained(model.package, profile, body.item, body.n, changes=body.changes)

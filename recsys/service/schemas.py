@@ -162,17 +162,6 @@ class RecommendResponse(ItemsResponse):
     fallback: bool = Field(description="Whether nothing liked was known: scores are counts of users.")
 
 
-class HealthResponse(BaseModel):
-    """The current model, and the error of a refused file."""
-
-    status: str
-    model: str = Field(description="Name of the ranker.")
-    users: int
-    items: int
-    reloads: int = Field(description="Newer files taken since the start.")
-    error: str | None = Field(description="Why the newest file was refused.")
-
-
 class Refusal(BaseModel):
     """Reason for a refused request."""
 
