@@ -151,20 +151,18 @@ def find_columns(
     if not header:
         ids = [name for name, cell in zip(names, first, strict=True) if not NO_ID.match(cell.strip())]
         return {"user": ids[:1], "item": ids[1:2], "rating": [], "time": []}
-    return {role: _named_as(role, names) for role in EXACT}
-
-
-def _named_as(role: str, names: Sequence[str]) -> list[str]:
-    ranks: dict[str, int] = {}
-    for name in names:
-        plain, words = plain_name(name), [word for word in words_of(name) if word not in SMALL]
-        if plain in EXACT[role]:
-            ranks[name] = EXACT[role].index(plain)
-        elif ENDS.sub("", plain) in WORDS[role] or (
-            len(words) == 1 and words[0] in (*WORDS[role], *EXACT[role])
-        ):
-            ranks[name] = len(EXACT[role])
-    return sorted(ranks, key=lambda name: ranks[name])
+    found: dict[str, list[str]] = {}
+    for role, exact in EXACT.items():
+        ranks: dict[str, int] = {}
+        for name in names:
+            plain, words = plain_name(name), [word for word in words_of(name) if word not in SMALL]
+            alone = len(words) == 1 and words[0] in (*WORDS[role], *exact)
+            if plain in exact:
+                ranks[name] = exact.index(plain)
+            elif alone or ENDS.sub("", plain) in WORDS[role]:
+                ranks[name] = len(exact)
+        found[role] = sorted(ranks, key=lambda name: ranks[name])
+    return found
 
 
 def some(names: Sequence[object]) -> str:

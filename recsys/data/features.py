@@ -204,8 +204,6 @@ def texts(table: pd.DataFrame | None) -> Features | None:
     A feature is a value of a cell with several values, or a lower-case word, that occurs twice; the
     most frequent `WORDS` of a column are kept.
     """
-    from sklearn.feature_extraction.text import CountVectorizer  # late: it takes half a second
-
     if table is None:
         return None
     parts: list[Features] = []
@@ -214,21 +212,13 @@ def texts(table: pd.DataFrame | None) -> Features | None:
             continue
         cells = table[name].where(table[name].notna(), "").astype(str)
         several = cells.str.contains(SEPARATOR, regex=False).mean() > SEVERAL
-        counter = CountVectorizer(
-            tokenizer=_values if several else _words,
-            token_pattern=None,
-            lowercase=False,
-            min_df=2,
-            max_features=WORDS,
-            binary=True,
-            dtype=np.float64,
-        )
-        try:
-            X = counter.fit_transform(cells)
-        except ValueError:  # no value or word stands in two rows
-            continue
-        found = tuple(map(str, counter.get_feature_names_out()))
-        parts.append(Features(sp.csr_matrix(X), (str(name),) * len(found), found))
+        X, found = _indicators((_values if several else _words)(cell) for cell in cells)
+        counts = X.getnnz(axis=0)
+        kept = np.flatnonzero(counts > 1)
+        kept = np.sort(kept[np.argsort(-counts[kept])[:WORDS]])
+        if len(kept):
+            names = (str(name),) * len(kept)
+            parts.append(Features(X[:, kept], names, tuple(found[k] for k in kept)))
     return side_by_side(parts, len(table)) if parts else None
 
 

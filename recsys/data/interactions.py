@@ -152,10 +152,6 @@ class Interactions:
             what: _numbers(name, what, column) for what, column in columns.items()
         }
         check_duplicates(duplicates, weight is not None)
-        if weight is not None and (numbers["weight"] <= 0).any():
-            row = int(np.argmax(numbers["weight"] <= 0))
-            such = f"{numbers['weight'][row]:g}"
-            raise InputError(f"{name}: weight is {such} in row {row}; weights must be positive")
         return merged(
             u.codes, i.codes, u.ids, i.ids, **numbers, duplicates=duplicates, name=name, notes=notes
         )
@@ -280,11 +276,9 @@ class Interactions:
     def submatrix(self, rows: NDArray[np.int64] | slice) -> sp.csr_matrix:
         """Return the chosen pairs as a (users, items) float32 CSR matrix of ones or weights."""
         users, items = self.users[rows], self.items[rows]
-        if self.weight is None:
-            data = np.ones(len(users), dtype=np.float32)
-        else:
-            data = self.weight[rows].astype(np.float32)
-        out = sp.csr_matrix((data, (users, items)), (self.n_users, self.n_items))
+        values = np.ones(len(users), np.float32) if self.weight is None else self.weight[rows]
+        shape = self.n_users, self.n_items
+        out = sp.csr_matrix((values, (users, items)), shape, dtype=np.float32)
         out.sort_indices()
         return out
 
@@ -525,4 +519,7 @@ def _numbers(name: str, what: str, column: Any) -> NDArray[np.float64]:
     if np.isnan(out).any():
         row = int(np.argmax(np.isnan(out)))
         raise InputError(f"{name}: row {row} of {what} is missing; drop such rows or fill them in")
+    if what == "weight" and (out <= 0).any():
+        row = int(np.argmax(out <= 0))
+        raise InputError(f"{name}: weight is {out[row]:g} in row {row}; weights must be positive")
     return out

@@ -295,17 +295,9 @@ def _id_column(names: Sequence[str], what: str, like: str | None) -> str | None:
 
 
 def read_features(source: Any, id_col: str | None, what: str, like: str | None = None) -> pd.DataFrame:
-    """Return a table of features indexed by id.
+    """Return a table of features of `what` ("item", "user" or another word) indexed by id.
 
-    Parameters
-    ----------
-    source : path or table
-    id_col : str, optional
-        The id column; by default `like` or a column with a usual name.
-    what : str
-        "item" or "user", or with `id_col` any word for the objects.
-    like : str, optional
-        Name of the id column of the interactions.
+    The id column is by default `like`, or one with a usual name.
     """
     table = read_table(source, name=None if isinstance(source, (str, os.PathLike)) else f"{what}s")
     id_col = id_col or _id_column(table.names, what, like)
@@ -313,9 +305,10 @@ def read_features(source: Any, id_col: str | None, what: str, like: str | None =
         raise InputError(
             f"{table.name}: no {what} column; found: {some(table.names)}. Name the id column"
         )
-    ids = ids_of(table.name, id_col, table.column(id_col), table.file)
-    if len(ids.codes) == 0:
+    column = table.column(id_col)
+    if len(column) == 0:
         raise InputError(f"{table.name}: no features of {what}s; the table has no rows")
+    ids = ids_of(table.name, id_col, column, table.file)
     if (ids.codes < 0).any():
         raise InputError(f"{table.name}, row {int(np.argmax(ids.codes < 0)) + 1}: {id_col} is empty")
     if len(ids.ids) < len(ids.codes):

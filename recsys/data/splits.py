@@ -32,55 +32,27 @@ NEXT = re.compile(r"next-([1-9][0-9]{0,8})")
 
 @dataclass(frozen=True)
 class Fold:
-    """A split of the interactions into training and test rows.
+    """A split of the interactions into training and test rows."""
 
-    Attributes
-    ----------
-    train, test : (users, items) float32 CSR
-    users : (evaluated users,) int64
-        Users whose test rows are predicted from their training rows.
-    train_only : int
-        Number of selected users without a test interaction.
-    cold : int
-        Number of users with test interactions but without training interactions.
-    """
-
-    train: sp.csr_matrix
+    train: sp.csr_matrix  # (users, items) float32
     test: sp.csr_matrix
-    users: NDArray[np.int64]
-    train_only: int
-    cold: int = 0
+    users: NDArray[np.int64]  # whose test rows are predicted from their training rows
+    train_only: int  # selected users without a test interaction
+    cold: int = 0  # users with test interactions, but without training interactions
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """A method of splitting interactions.
-
-    Attributes
-    ----------
-    name, description : str
-    divide : callable
-        Function of interactions, a number of folds and a random generator that yields folds.
-    folds : int
-        Default number of folds: groups of users, time windows, or repetitions.
-    most : int
-        Largest number of folds; the number of users if `grouped`, and 1 if times determine the split.
-    grouped : bool
-        Whether folds are groups of users; needs at least two folds.
-    times : "needed", "used" or ""
-        Whether it needs times, or uses them if available.
-    note : str
-        Description of the training data for reports.
-    """
+    """A method of splitting interactions."""
 
     name: str
     description: str
-    divide: Callable[..., Iterator[Fold]]
-    folds: int = 1
-    most: int = 1
-    grouped: bool = False
-    times: str = ""
-    note: str = ""
+    divide: Callable[..., Iterator[Fold]]  # of interactions, a number of folds and a random generator
+    folds: int = 1  # by default: groups of users, windows of time, or repetitions
+    most: int = 1  # folds; the number of users if `grouped`, and 1 if times determine the split
+    grouped: bool = False  # whether folds are groups of users; needs at least two
+    times: str = ""  # "needed", or "used" if there are any
+    note: str = ""  # on the training data, for reports
 
     def predicts_future(self, data: Interactions) -> bool:
         """Return whether test interactions are later than training ones, so models may use times."""
@@ -140,11 +112,6 @@ def find_protocol(name: str) -> Protocol:
     """Return a protocol by its name: one of `PROTOCOLS`, or next-K for any whole K of at least 1.
 
     Parameters may follow as `holdout:fraction=0.3,order=time`.
-
-    Examples
-    --------
-    >>> find_protocol("next-3").description
-    'the last 3 items of each user who has more'
     """
     if not isinstance(name, str):
         return PROTOCOLS.get(name)  # which refuses it
@@ -162,11 +129,7 @@ def find_protocol(name: str) -> Protocol:
 
 
 def protocol_for(protocol: str | None, test: Any, data: Interactions | None = None) -> str:
-    """Return the protocol: "published" with a test half, else the chosen or default one.
-
-    >>> protocol_for(None, None), protocol_for(None, "test.csv")
-    ('half-profile', 'published')
-    """
+    """Return the protocol: "published" with a test half, else the chosen or default one."""
     if test is None and protocol is not None:
         return protocol
     if not (protocol is None or (isinstance(protocol, str) and protocol == PUBLISHED)):

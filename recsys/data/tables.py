@@ -12,11 +12,12 @@ import lzma
 import mmap
 import os
 import re
-import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,7 @@ def read_table(
     names, header, delimiter, encoding : optional
         Of delimited text; decided by the first lines by default.
     name : str, optional
-        Of the table in messages.
+        Name of the table in messages.
     """
     if isinstance(source, Table):
         return source
@@ -202,11 +203,8 @@ def _check_width(where: str, columns: int) -> None:
 
 def _of_sheet(path: Path, where: str, names: Sequence[str] | None, header: bool | None) -> Table:
     check_file(path)
-    try:
-        with zipfile.ZipFile(path) as file:
-            check_growth(path, path.stat().st_size, sum(part.file_size for part in file.infolist()))
-    except zipfile.BadZipFile:
-        pass  # an older kind of workbook
+    with suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as file:  # older workbooks are no zip
+        check_growth(path, path.stat().st_size, sum(part.file_size for part in file.infolist()))
     try:
         frame = pd.read_excel(path, header=None, dtype=object, engine="calamine")
     except ImportError:
@@ -283,8 +281,6 @@ def _unpacked(path: Path) -> bytes | mmap.mmap:
                 grown += len(part)
                 check_growth(path, size, grown)
                 parts.append(part)
-    except InputError:
-        raise
     except (OSError, EOFError, lzma.LZMAError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
         raise InputError(f"{shown(path)}: damaged archive: {first_line(error)}") from None
     return b"".join(parts)
@@ -298,16 +294,12 @@ def _zipped(path: Path) -> Any:
     return archive.open(inside[0])
 
 
-def _zstd(path: Path) -> Any:
-    return pa.input_stream(str(path), compression="zstd")
-
-
 PACKED: dict[bytes, Callable[[Path], Any]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
     b"\xfd7zXZ\x00": lzma.open,
     b"PK\x03\x04": _zipped,
-    b"\x28\xb5\x2f\xfd": _zstd,
+    b"\x28\xb5\x2f\xfd": lambda path: pa.input_stream(str(path), compression="zstd"),
 }
 
 
@@ -355,7 +347,10 @@ def _of_text(
         first = first.replace("::", "\x1f")
     if not isinstance(delimiter, str) or len(delimiter.encode()) != 1:
         raise InputError(f"delimiter must be one character or '::', not {delimiter!r}")
-    cells = (_fields([first], where, delimiter) or [[]])[0]
+    try:
+        cells = next(csv.reader([first], delimiter=delimiter), [])
+    except csv.Error as error:
+        raise InputError(f"{where}: {error}") from None
     own = is_header(cells) if header is None and names is None else bool(header)
     found = _names(where, cells, names, own)
     skip += own
@@ -375,16 +370,19 @@ def _of_text(
             null_values=[""],
             strings_can_be_null=True,
         )
-        every = pc.ReadOptions(
-            column_names=[str(k) for k in range(len(found))], skip_rows=skip, block_size=STRETCH
-        )
+        numbers = [str(k) for k in range(len(found))]
+
+        def read(content: Any, skip: int, block: int) -> Any:
+            every = pc.ReadOptions(column_names=numbers, skip_rows=skip, block_size=block)
+            return pc.read_csv(pa.BufferReader(pa.py_buffer(content)), every, parse, convert)
+
         try:
-            table = pc.read_csv(pa.BufferReader(pa.py_buffer(text)), every, parse, convert)
-            columns.update((name, table.column(place)) for name, place in places.items())
+            table = read(text, skip, STRETCH)
         except pa.ArrowException:
-            frame, left_out["fields"] = _irregular(bytes(text), where, delimiter, skip, len(found))
-            for name, place in places.items():
-                columns[name] = as_arrow(where, name, frame[place].astype(object))
+            regular, left_out["fields"] = _regular(bytes(text), where, delimiter, skip, len(found))
+            parse.newlines_in_values = True
+            table = read(regular, 0, LONGEST_LINE)
+        columns.update((name, table.column(place)) for name, place in places.items())
 
     def get(name: str) -> Any:
         if name not in columns:
@@ -395,42 +393,32 @@ def _of_text(
     return Table(where, found, get, named, load=load, left_out=left_out, notes=notes, first=cells)
 
 
-def _fields(lines: list[str], where: str, delimiter: str) -> list[list[str]]:
+def _regular(text: bytes, where: str, delimiter: str, skip: int, width: int) -> tuple[bytes, int]:
+    """Return the rows of an irregular table that have at most `width` fields, and how many have more."""
+    reader = csv.reader(io.TextIOWrapper(io.BytesIO(text), "utf-8", newline=""), delimiter=delimiter)
+    out = io.BytesIO()
+    lines = io.TextIOWrapper(out, "utf-8", newline="")
+    writer = csv.writer(lines, delimiter=delimiter, lineterminator="\n")
+    rows, longer, bad, first = 0, 0, 0, ""
     try:
-        return list(csv.reader(lines, delimiter=delimiter))
+        for row in islice(reader, skip, None):
+            rows += bool(row)
+            longer += len(row) > width
+            if row and len(row) != width:
+                bad += 1
+                first = first or f"line {reader.line_num}: {len(row)} fields"
+            if row and len(row) <= width:
+                writer.writerow(row + [""] * (width - len(row)))
+            if rows >= SAMPLE and 2 * bad > rows:
+                break
     except csv.Error as error:
-        raise InputError(f"{where}: {first_line(error)}") from None
-
-
-def _irregular(
-    text: bytes, where: str, delimiter: str, skip: int, width: int
-) -> tuple[pd.DataFrame, int]:
-    """Return a table of which some rows have more fields, and how many these are."""
-    head = [line.decode() for line in text.split(b"\n", SAMPLE + skip)[skip : SAMPLE + skip]]
-    sizes = [(k, len(row)) for k, row in enumerate(_fields(head, where, delimiter), skip + 1) if row]
-    bad = [(line, size) for line, size in sizes if size != width]
-    if 2 * len(bad) > len(sizes):
+        raise InputError(f"{where}, line {reader.line_num}: {error}") from None
+    if 2 * bad > rows:
         raise InputError(
-            f"{where}, line {bad[0][0]}: {bad[0][1]} fields, but {width} in the first "
-            "line and most rows: set the delimiter"
+            f"{where}, {first}, but {width} in the first line and most rows: set the delimiter"
         )
-    header = delimiter.join(map(str, range(width))).encode()
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        try:
-            frame = pd.read_csv(
-                io.BytesIO(header + b"\n" + text),
-                sep=delimiter,
-                skiprows=range(1, skip + 1),
-                dtype=str,
-                na_values=[""],
-                keep_default_na=False,
-                on_bad_lines="warn",
-                index_col=False,
-            )
-        except (pd.errors.ParserError, ValueError) as error:
-            raise InputError(f"{where}: {first_line(error)}") from None
-    return frame, sum(len(re.findall(r"Skipping line \d+", str(one.message))) for one in told)
+    lines.flush()
+    return out.getvalue(), longer
 
 
 def _holds_line_ends(text: Any, where: str, delimiter: str, width: int) -> bool:
