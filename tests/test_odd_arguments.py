@@ -39,6 +39,7 @@ CALLS = {
     "only_folds": lambda odd: recsys.evaluate(DATA, "popularity", only_folds=odd),
     "filter_liked": lambda odd: recsys.evaluate(DATA, "popularity", filter_liked=odd),
     "n_jobs": lambda odd: recsys.evaluate(DATA, "popularity", n_jobs=odd),
+    "budget": lambda odd: recsys.evaluate(DATA, "popularity", budget=odd),
     "link models": lambda odd: compare_links(GRAPH, odd),
     "cold": lambda odd: compare_links(GRAPH, "katz", cold=odd),
     "test_size": lambda odd: split_pairs(GRAPH.links, *GRAPH.sizes, test_size=odd),

@@ -43,6 +43,9 @@ def evaluate(
             help="Also print values by group: profile length, popularity, or a column of --users."
         ),
     ] = None,
+    budget: Annotated[
+        float | None, typer.Option("--budget", help="Seconds after which no further fit starts.")
+    ] = None,
     json_file: Json = None,
     jobs: Jobs = None,
     quiet: Quiet = False,
@@ -85,6 +88,7 @@ def evaluate(
                 seed=seed,
                 filter_liked=not keep_liked,
                 n_jobs=jobs,
+                budget=budget,
                 progress=progress,
                 on_result=None if quiet or len(models) == 1 else show,
             )

@@ -7,9 +7,11 @@ over users, as the papers print it. Users without a value are counted, never ave
 from __future__ import annotations
 
 import copy
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
+from contextvars import copy_context
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -32,9 +34,9 @@ from recsys.utils.attempts import Dropped, attempt, check_some_left
 from recsys.utils.parallel import count_jobs, picklable, run_tasks
 from recsys.utils.progress import Listener, bar, listening, within
 from recsys.utils.progress import report as report_step
-from recsys.utils.validation import check_flag, check_integer, texts_of
+from recsys.utils.validation import check_flag, check_integer, check_real, texts_of
 
-# Processor seconds of a fold of 100,000 interactions, roughly.
+# Processor seconds of a fold of 100,000 interactions, roughly: what is begun first, and the time left.
 SECONDS = {
     "auto": 7.0,
     "pair-dnn": 20.0,
@@ -65,6 +67,7 @@ def evaluate(
     keep_lists: int | None = None,
     filter_liked: bool = True,
     n_jobs: int | None = None,
+    budget: float | None = None,
     progress: Listener | bool | None = None,
     on_result: Callable[[Result], None] | None = None,
 ) -> Report:
@@ -95,6 +98,9 @@ def evaluate(
     n_jobs : int, optional
         Number of single-threaded processes for models and folds; by default one per processor, or none
         for little work. Metric values do not depend on it.
+    budget : float, optional
+        Seconds after which no further fit starts. The report has the folds that are finished for all its
+        models.
     progress : callable or bool, optional
         Called as progress(text, done, total). True draws a bar in a terminal or a notebook.
     on_result : callable, optional
@@ -118,13 +124,15 @@ def evaluate(
     True
     """
     protocol_for(protocol, test)  # before data are read
-    parsed, named = _parsed_metrics(metrics), named_models(models)
+    parsed, named = parsed_metrics(metrics), named_models(models)
     options: dict[str, Any] = {
         "keep": 0 if keep_lists is None else check_integer("keep_lists", keep_lists, 1),
         "filter_liked": check_flag("filter_liked", filter_liked),
     }
     if only_folds is not None:
         check_integer("only_folds", only_folds, 1, 2**31 - 1)
+    if budget is not None:
+        budget = check_real("budget", budget, 0.0, open_low=True)
     data = interactions_of(data)
     protocol = protocol_for(protocol, test, data)
     data = (data if test is None else data.with_test(test)).positive()
@@ -134,7 +142,7 @@ def evaluate(
     with bar(progress is True) as drawn:
         listener = progress if callable(progress) else drawn
         try:
-            job.run(n_jobs, listener, on_result)
+            job.run(n_jobs, budget, listener, on_result)
         except KeyboardInterrupt:  # finished results are kept, if there are any
             if not job.measured:
                 raise
@@ -142,16 +150,18 @@ def evaluate(
         else:
             listener("done", job.total, job.total)
     check_some_left("no model could be evaluated", [one.label for one in named], job.failed)
-    chosen, numbers = job.common()
+    if not job.measured:
+        raise InputError(f"budget: no model was measured within {budget:g} seconds")
+    chosen, numbers = job.common(all_folds=budget is None)
     used = [parts[number] for number in numbers]
     notes = [*data.notes, *_protocol_notes(find_protocol(protocol), data, used, options["filter_liked"])]
-    if interrupted:
-        done = [named[k].label for k in chosen]
-        missing = [one.label for one in named if one.label not in (*done, *job.failed)]
-        said = [f"not measured: {', '.join(missing)}"] if missing else []
-        if len(numbers) < len(parts):
-            said.append(f"folds: {len(numbers)} of {len(parts)}")
-        notes.append(f"interrupted: {'; '.join(said)}")
+    others = [one.label for k, one in enumerate(named) if k not in chosen]
+    missing = [label for label in others if label not in job.failed]
+    said = [f"not measured: {', '.join(missing)}"] if missing else []
+    if len(numbers) < len(parts):
+        said.append(f"folds: {len(numbers)} of {len(parts)}")
+    if interrupted or said:
+        notes.append(f"{'interrupted' if interrupted else 'out of time'}: {'; '.join(said)}")
     rows = _rows(data, used, numbers)
     measured = {named[k].label: [job.measured[k][n] for n in numbers] for k in chosen}
     values = pd.DataFrame(
@@ -201,7 +211,8 @@ class EvaluationInterrupted(KeyboardInterrupt):
         self.report = report
 
 
-def _parsed_metrics(metrics: str | Sequence[str]) -> list[ParsedMetric]:
+def parsed_metrics(metrics: str | Sequence[str]) -> list[ParsedMetric]:
+    """Return the requested metrics, each once."""
     parsed = [M.parse_metric(text) for text in texts_of("metrics", metrics)]
     names = [name for _, _, name in parsed]
     if not names:
@@ -216,12 +227,28 @@ class _Task(NamedTuple):
     number: int  # of the fold
     work: Callable[[], Measured]
     alone: bool  # an error ends the evaluation
+    deadline: float
 
 
-def _measured(task: _Task) -> tuple[int, int, Measured | Dropped]:
-    """Return the position, the fold and the measurement."""
-    report_step("fitting", 0.0, 1)
-    return task.position, task.number, task.work() if task.alone else attempt(task.work)
+class _OutOfTimeError(BaseException):
+    """The budget is used up."""
+
+
+def _measured(task: _Task) -> tuple[int, int, Measured | Dropped | None]:
+    """Return the position, the fold and the measurement; None if the time is up."""
+    outer = copy_context()
+
+    def watch(*step: Any) -> None:
+        if time.time() > task.deadline:
+            raise _OutOfTimeError
+        outer.run(report_step, *step)
+
+    result: Measured | Dropped | None = None
+    with suppress(_OutOfTimeError):
+        watch("fitting", 0.0, 1)
+        with listening(watch):
+            result = task.work() if task.alone else attempt(task.work)
+    return task.position, task.number, result
 
 
 @dataclass
@@ -243,14 +270,21 @@ class _Job:
         self.seconds = [_seconds(one.model, self.scale) for one in self.named]
 
     def run(
-        self, n_jobs: int | None, listener: Listener, on_result: Callable[[Result], None] | None
+        self,
+        n_jobs: int | None,
+        budget: float | None,
+        listener: Listener,
+        on_result: Callable[[Result], None] | None,
     ) -> None:
-        """Measure model after model."""
+        """Measure model after model; with a budget fold after fold, the quick models first."""
         jobs = self._jobs(n_jobs)
         keys = [(k, n) for k in range(len(self.named)) for n in range(len(self.folds))]
-        if jobs > 1:  # quick models first, then the longest, so that no process ends with it
+        if budget is not None:
+            keys.sort(key=lambda key: (key[1], self.seconds[key[0]]))
+        elif jobs > 1:  # quick models first, then the longest, so that no process ends with it
             quick = min(self.seconds) + self.scale * USUAL_SECONDS
             keys.sort(key=lambda key: -self.seconds[key[0]] if self.seconds[key[0]] > quick else -np.inf)
+        deadline = np.inf if budget is None else time.time() + budget
         share = self.total / (len(self.folds) * sum(self.seconds))
         done = 0.0
 
@@ -261,7 +295,7 @@ class _Job:
                     model = copy.deepcopy(model) if jobs == 1 else model
                     side = self.side.of(model, fold.train)
                     work = partial(measure, model, fold, self.parsed, side, **self.options)
-                    yield _Task(k, n, work, len(self.named) == 1)
+                    yield _Task(k, n, work, len(self.named) == 1, deadline)
 
         def here(task: _Task) -> Any:
             text = f"{self.named[task.position].label}, fold {task.number + 1}"
@@ -279,7 +313,7 @@ class _Job:
                 if isinstance(result, Dropped):
                     self.failed.setdefault(label, result)
                     self.measured.pop(k, None)
-                elif label not in self.failed:
+                elif result is not None and label not in self.failed:
                     self.measured[k][n] = result
                     if on_result is not None and len(self.measured[k]) == len(self.folds):
                         on_result(self.result(k, range(len(self.folds))))
@@ -291,19 +325,19 @@ class _Job:
                 return 1
         return min(count_jobs(n_jobs), self.total)
 
-    def common(self) -> tuple[list[int], list[int]]:
+    def common(self, all_folds: bool) -> tuple[list[int], list[int]]:
         """Return positions of models and numbers of folds that each of them has.
 
-        These are only the models with all folds, if there are any.
+        With `all_folds` these are only the models with all folds, if there are any.
         """
-        by_folds = sorted(self.measured, key=lambda k: -len(self.measured[k]))
-        chosen, shared = [], set(self.measured[by_folds[0]])
-        least = len(shared) if len(shared) == len(self.folds) else 1
+        have = {k: set(of_folds) for k, of_folds in self.measured.items()}
+        by_folds = sorted(have, key=lambda k: -len(have[k]))
+        chosen, shared = [], have[by_folds[0]]
+        least = len(shared) if all_folds and len(shared) == len(self.folds) else 1
         for k in by_folds:
-            both = shared & set(self.measured[k])
-            if len(both) >= least:
+            if len(shared & have[k]) >= least:
                 chosen.append(k)
-                shared = both
+                shared = shared & have[k]
         return sorted(chosen), sorted(shared)
 
     def result(self, k: int, numbers: Sequence[int]) -> Result:
@@ -383,7 +417,11 @@ def _protocol_notes(
 
 
 def _comparisons(
-    labels: list[str], parsed: list[ParsedMetric], values: pd.DataFrame, users: pd.Index, seed: int
+    labels: list[str],
+    parsed: list[ParsedMetric],
+    values: pd.DataFrame,
+    users: pd.Index,
+    seed: int,
 ) -> list[dict[str, Any]]:
     pairs = [
         (name, metric.better, *pair)

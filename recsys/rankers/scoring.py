@@ -98,7 +98,7 @@ def entries_between(
 ) -> list[NDArray[np.float64]]:
     """Return the entries of a matrix between some rows and some columns, transposed, for each pair."""
     pairs = list(zip(rows, columns, strict=True))
-    if not sp.issparse(matrix):
+    if isinstance(matrix, np.ndarray):
         return [matrix[np.ix_(some, of)].T.astype(np.float64) for some, of in pairs]
     matrix.sort_indices()
     out = []

@@ -12,6 +12,7 @@ from recsys.errors import RecsysError
 from recsys.evaluation import EvaluationInterrupted, compare, evaluate, holm, measuring
 from recsys.evaluation import metrics as M
 from recsys.evaluation.significance import Comparison, verdict
+from recsys.utils.progress import report as report_step
 
 
 def models(*names):
@@ -301,7 +302,7 @@ def test_a_test_half_that_is_not_used_is_told():
     assert "The test half that the data come with is not used." in anew.notes
 
 
-# ---- processes, interrupts
+# ---- processes, budgets, interrupts
 
 
 @pytest.mark.slow
@@ -353,6 +354,33 @@ class Dies(Plain):
 def test_a_process_that_dies_is_an_error_and_no_wait(planted):
     with pytest.raises(RecsysError, match="a worker process died"):
         evaluate(planted, [*models("popularity"), ("dies", Dies())], folds=2, n_jobs=2)
+
+
+class Slow(Plain):
+    def fit(self, user_items, show_progress=True, callback=None):
+        for step in range(50):
+            report_step("step", step, 50)
+            time.sleep(0.1)
+        super().fit(user_items)
+
+
+def test_a_budget_ends_what_takes_too_long(planted):
+    named = [*models("popularity", "ease"), ("slow", Slow())]
+    heard = []
+    report = evaluate(
+        planted,
+        named,
+        folds=3,
+        budget=3.0,
+        metrics="auc",
+        n_jobs=1,
+        progress=lambda *step: heard.append(step[0]),
+    )
+    assert "slow, fold 1, step" in heard
+    assert [r.model for r in report.results] == ["popularity", "ease"] and report.folds >= 1
+    assert any(note.startswith("out of time: not measured: slow") for note in report.notes)
+    with pytest.raises(InputError, match="no model was measured within 0.5 seconds"):
+        evaluate(planted, {"slow": Slow()}, folds=2, budget=0.5, metrics="auc", n_jobs=1)
 
 
 @pytest.mark.parametrize("stop", ["ease, fold 1", "ease, fold 3", "popularity, fold 2"])
