@@ -57,11 +57,7 @@ class Kernel:
     ) -> NDArray[Any]:
         """Return the values of pairs of vectors of dimension n, divided by exp(log_unit(n)).
 
-        Parameters
-        ----------
-        s, a, b : (pairs,) int64
-            Number of common ones, and of ones in each vector.
-        n : int
+        `s`, `a` and `b`, (pairs,) int64, are the numbers of common ones, and of ones in each vector.
         """
         raise NotImplementedError
 
@@ -127,17 +123,9 @@ def values(
     n: int,
     normalize: bool = True,
 ) -> NDArray[np.float64]:
-    """Return a kernel's values on counts, each distinct triple evaluated once.
+    """Return a kernel's values on counts s of common ones, each distinct triple evaluated once.
 
-    Parameters
-    ----------
-    s : array of int
-        Ones in common.
-    i, j : arrays of int that broadcast to the shape of s
-        Places in `sizes` of the numbers of ones of either vector.
-    sizes : (distinct sizes,) int64
-    n : int
-    normalize : bool
+    i and j, which broadcast to the shape of s, are places in `sizes` of the ones of either vector.
     """
     s = s.astype(np.int64)
     few, span = len(sizes), (int(s.max(initial=0)) + 1) * len(sizes) ** 2
@@ -205,15 +193,7 @@ def binary_rows(X: ArrayLike, name: str) -> sp.csr_matrix:
 
 
 def make_kernel(name: str, /, **params: Any) -> Kernel:
-    """Return the kernel with this name.
-
-    Parameters
-    ----------
-    name : str
-        One of `list_kernels()`.
-    **params
-        Parameters of the kernel, such as `degree`.
-    """
+    """Return the kernel with this name, one of `list_kernels()`, and these parameters."""
     kind = KERNELS.get(name)
     check_parameters(f"kernel {name!r}", params, [f.name for f in dataclasses.fields(kind)])
     return kind(**params)

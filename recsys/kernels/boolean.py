@@ -24,9 +24,13 @@ class OneDegree(Kernel):
 
     whole: ClassVar[bool] = True
     tabulated: ClassVar[bool] = True
+    literals: ClassVar[int] = 1  # of a variable
 
     def __post_init__(self) -> None:
         self._keep_integer("degree")
+
+    def _dimension(self, n: int) -> int:
+        return self.literals**self.degree * comb(n, self.degree)
 
     def check_width(self, n: int) -> None:
         """Refuse a degree above n."""
@@ -59,9 +63,6 @@ class MonotoneConjunctiveKernel(OneDegree):
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
         """Return log C(s, degree)."""
         return log_binomials(n, self.degree)[s]
-
-    def _dimension(self, n: int) -> int:
-        return comb(n, self.degree)
 
 
 @KERNELS.add("md")
@@ -115,9 +116,6 @@ class MonotoneDisjunctiveKernel(OneDegree):
             np.float64
         )
 
-    def _dimension(self, n: int) -> int:
-        return comb(n, self.degree)
-
 
 @KERNELS.add("negation")
 @dataclass(frozen=True)
@@ -167,14 +165,12 @@ class ConjunctiveKernel(OneDegree):
     """
 
     logarithmic: ClassVar[bool] = True
+    literals: ClassVar[int] = 2
     saturates: ClassVar[bool] = True
 
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
         """Return log C(agreeing variables, degree)."""
         return log_binomials(n, self.degree)[n - a - b + 2 * s]
-
-    def _dimension(self, n: int) -> int:
-        return 2**self.degree * comb(n, self.degree)
 
 
 @KERNELS.add("d")
@@ -190,6 +186,7 @@ class DisjunctiveKernel(OneDegree):
         Literals in a disjunction, at most n.
     """
 
+    literals: ClassVar[int] = 2
     saturates: ClassVar[bool] = True
 
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
@@ -200,9 +197,6 @@ class DisjunctiveKernel(OneDegree):
     def log_unit(self, n: int) -> float:
         """Return log 2^degree C(n, degree)."""
         return float(log_binomials(n, self.degree)[n] + self.degree * np.log(2.0))
-
-    def _dimension(self, n: int) -> int:
-        return 2**self.degree * comb(n, self.degree)
 
 
 @lru_cache(maxsize=32)

@@ -135,38 +135,18 @@ def mc_decomposition(
 ) -> NDArray[np.float64]:
     """Return g(m, s) ≥ 0 with κ(x, z) = Σ_s g(m, s)·κ̃_mC^s(x, z) for vectors of m ones.
 
-    A function f of ⟨x,z⟩ on 0…m is Σ_s Δ^s f(0)·C(⟨x,z⟩, s), with forward differences Δ; the
-    normalized mC-kernel of degree s divides by C(m, s).
-
-    Differences magnify the rounding of f by up to 2^s·C(m, s), so non-negative least squares with
-    relative errors computes the coefficients.
-
-    Parameters
-    ----------
-    kernel : Kernel, Expression, or a function of two matrices
-        A dot-product kernel on vectors with m ones each, in dimension 2m, where they can have 0…m common
-        ones.
-    m : int ≥ 1
-
-    Returns
-    -------
-    (m + 1,) float64
-        Coefficients of the degrees 0…m. Σ_s g(m, s)·C(k, s)/C(m, s) is f(k) to 1e-10 of the largest.
-
-    Notes
-    -----
-    Source: Polato's thesis, Theorems 9.1 and 9.2, Corollary 9.1.
+    The kernel is one of the dot product; g has the coefficients of the degrees 0…m, (m + 1,). Forward
+    differences would magnify the rounding of κ by up to 2^s·C(m, s), so non-negative least squares with
+    relative errors computes them, to 1e-10 of the largest value. Source: Polato's thesis, Theorems 9.1
+    and 9.2, Corollary 9.1.
 
     Examples
     --------
     (1 + s)² for rows of two ones, s of them common, is 1 + 3·s + 2·C(s, 2); the normalized kernel of
     degree 1 is s/2, that of degree 2 is C(s, 2).
 
-    >>> from recsys.kernels import make_kernel, mc_decomposition
     >>> mc_decomposition(lambda X, Z: (1.0 + X @ Z.T) ** 2, 2).round(6)
     array([1., 6., 2.])
-    >>> mc_decomposition(make_kernel("md", degree=2), 3).round(6)
-    array([9., 0., 3., 0.])
     """
     from scipy.optimize import nnls  # late: only this fit needs it
 

@@ -9,6 +9,7 @@ Where mD's values tend to 1, the matrix is centered, K'(i,j) = K(i,j) âˆ’ t(i) â
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,6 @@ def item_gram(user_items: sp.csr_matrix, kernel: Kernel) -> NDArray[np.float32]:
 
     Examples
     --------
-    >>> import scipy.sparse as sp
-    >>> from recsys.kernels import LinearKernel, item_gram
     >>> R = sp.csr_matrix([[1, 1, 0], [1, 0, 0], [0, 1, 1]], dtype="float32")
     >>> item_gram(R, LinearKernel()).round(2)
     array([[1.  , 0.5 , 0.  ],
@@ -73,9 +72,8 @@ def sparse_counts(user_items: sp.csr_matrix, votes: NDArray[np.float64] | None =
     out = sp.csc_matrix(ones.T @ (ones if votes is None else sp.diags(votes) @ ones))
     empty = np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]) == 0)
     if len(empty):  # their zeros are stored
-        out = sp.csc_matrix(
-            out + sp.csc_matrix((np.ones(len(empty), out.dtype), (empty, empty)), out.shape)
-        )
+        diagonal = sp.csc_matrix((np.ones(len(empty), out.dtype), (empty, empty)), out.shape)
+        out = sp.csc_matrix(out + diagonal)
         out.data[out.indptr[empty]] = 0
     return sp.csr_matrix(out.tocsr())  # which sorts the indices
 
@@ -92,11 +90,13 @@ def number_of_pairs(user_items: sp.csr_matrix) -> int:
     return int((X.T.tocsr()[sample] @ X).nnz * m / len(sample))
 
 
+@dataclass(eq=False)
 class DenseGram:
     """A matrix of items as an array, (items, items) float32 or float64."""
 
-    def __init__(self, K: NDArray[Any], row_sums: NDArray[np.float64], offsets: Any = None) -> None:
-        self.K, self.row_sums, self.offsets = K, row_sums, offsets
+    K: NDArray[Any]
+    row_sums: NDArray[np.float64]
+    offsets: Any = None
 
     @classmethod
     def of_counts(cls, kernel: Kernel, counts: NDArray[Any], n: int) -> DenseGram:
@@ -145,6 +145,7 @@ class DenseGram:
         return self.K[ids]
 
 
+@dataclass(eq=False)
 class SparseGram:
     """A matrix of items as K[i, j] = table[class of i, class of j] + values[i, j].
 
@@ -153,16 +154,11 @@ class SparseGram:
     is empty for kernels that are 0 without a common user.
     """
 
-    def __init__(
-        self,
-        K: sp.csr_matrix,
-        table: NDArray[np.float64],
-        classes: NDArray[np.int32],
-        row_sums: NDArray[np.float64],
-        offsets: Any = None,
-    ) -> None:
-        self.values, self.table, self.classes = K, table, classes
-        self.row_sums, self.offsets = row_sums, offsets
+    values: sp.csr_matrix
+    table: NDArray[np.float64]
+    classes: NDArray[np.int32]
+    row_sums: NDArray[np.float64]
+    offsets: Any = None
 
     @classmethod
     def of_counts(cls, kernel: Kernel, counts: sp.csr_matrix, n: int) -> SparseGram:
@@ -199,11 +195,9 @@ class SparseGram:
         """Return the entries between items and others, themselves by default, as float64."""
         others = items if others is None else others
         out = self.values[items][:, others].toarray().astype(np.float64)
-        return (
-            out + self.table[np.ix_(self.classes[items], self.classes[others])]
-            if self.table.size
-            else out
-        )
+        if self.table.size:
+            out += self.table[np.ix_(self.classes[items], self.classes[others])]
+        return out
 
     def scores(self, rows: sp.csr_matrix, items: Any = slice(None)) -> NDArray[np.float64]:
         """Return rows @ K[:, items] for rows of weights."""
@@ -225,14 +219,8 @@ class CountedGram:
     """A matrix of items whose counts are taken from the interactions on demand.
 
     For catalogs whose pairs exceed the memory. The linear kernel needs no counts for scores, which are
-    products with the interactions. The rows of the most popular items are kept.
-
-    Parameters
-    ----------
-    user_items : (users, items) CSR of ones
-    kernel : Kernel
-    votes : (users,) float64, optional
-        Weight of each user, under the linear kernel.
+    products with the interactions, weighted by `votes` of users. The rows of the most popular items are
+    kept.
     """
 
     def __init__(self, user_items: sp.csr_matrix, kernel: Kernel, votes: Any = None) -> None:
@@ -302,8 +290,7 @@ class CountedGram:
         ids, m = np.asarray(ids), self.X.shape[1]
         kept, out = self.place[ids] >= 0, np.empty((len(ids), m))
         out[kept] = self.rows[self.place[ids[kept]]]
-        rest, X = self.XT[ids[~kept]], self.X
-        counts = _rows_times(rest, X)
+        counts = _rows_times(self.XT[ids[~kept]], self.X)
         out[~kept] = self._values(counts, ids[~kept], np.arange(m))
         return out
 

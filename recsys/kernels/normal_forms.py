@@ -58,9 +58,8 @@ class _Disjunctions(_NormalForm):
 
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
         size, inner = self._log_size(n), self.inner(self.c)
-        both, first, second = (
-            np.exp(inner.of_counts(s, a, b, n) - size) for s, a, b in ((s, a, b), (a, a, a), (b, b, b))
-        )
+        counts = ((s, a, b), (a, a, a), (b, b, b))
+        both, first, second = (np.exp(inner.of_counts(*three, n) - size) for three in counts)
         total, unit = np.zeros(len(s)), self.log_unit(n)
         for d in self._numbers():
             hit = share_of_hits(both, first - both, second - both, size, d)
@@ -266,7 +265,5 @@ def log_choose(share: NDArray[np.float64], log_size: float, c: int) -> NDArray[n
     v = np.where(log_v < 34.0, np.rint(np.exp(np.minimum(log_v, 34.0))), np.inf)
     total = np.zeros(len(share))
     for i in range(c):  # beyond 2⁴⁹ the subtrahend is below the rounding
-        total += np.where(
-            np.isinf(v), log_v - np.log(i + 1.0), np.log(np.maximum(v - i, 0.0) / (i + 1.0))
-        )
+        total += np.where(np.isinf(v), log_v, np.log(np.maximum(v - i, 0.0))) - np.log(i + 1.0)
     return total

@@ -70,8 +70,7 @@ class Expression(Kernel):
 
     Examples
     --------
-    >>> from recsys.kernels import propositional
-    >>> formula = propositional.parse("a & (b | c)")
+    >>> formula = parse("a & (b | c)")
     >>> str(formula), formula([[1, 1, 0], [1, 0, 0]]).shape
     ('a & (b | c)', (2, 2))
     """
@@ -188,10 +187,9 @@ def parse(text: str) -> Expression:
 def random_expression(decay: float, rng: np.random.Generator, depth: int = 0) -> Expression:
     """Draw an expression by Algorithm 8.1.
 
-    At depth t a slot is drawn with probability e^{decay·t} / (1 + e^{decay·t}), so a larger decay gives
-    shorter expressions. The printed algorithm gives 0.9 binary operators on average at decay 0.7, while
-    the text states five. At depth 40 a slot is always drawn, because the printed algorithm may not end
-    at small decays.
+    At depth t a slot is drawn with probability e^{decay·t} / (1 + e^{decay·t}), and always at depth 40:
+    the printed algorithm may not end at small decays. It gives 0.9 binary operators on average at decay
+    0.7, while the text states five.
     """
     check_real("decay", decay, 0.0)
     if depth >= 40 or rng.random() < 1.0 / (1.0 + exp(-min(decay * depth, 700.0))):
