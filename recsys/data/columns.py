@@ -434,9 +434,8 @@ def _dates(
 
     orders = [*(DAYS_FIRST if day_first is not False else ()), *(() if day_first else MONTHS_FIRST)]
     others = [date + clock for clock in CLOCKS for date in (*orders, *OTHER_DATES)]
-    form = "ISO8601"
-    if count(form) < len(few):
-        form = max((form, *others, *WITH_ZONE), key=count)
+    forms = ("ISO8601", *others, *WITH_ZONE)
+    form = next((one for one in forms if count(one) == len(few)), "") or max(forms, key=count)
     days, months = form.startswith(DAYS_FIRST), form.startswith(MONTHS_FIRST)
     if not days and not months:
         return _seconds(cells, form), None

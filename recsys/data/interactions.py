@@ -29,32 +29,6 @@ COLUMNS = ("rating", "time", "held_out", "weight")  # optional, one value a pair
 class Interactions:
     """Distinct pairs of users and items, with optional ratings, times, weights and features.
 
-    Attributes
-    ----------
-    users, items : (pairs,) int32
-        Indices into the id arrays.
-    user_ids, item_ids : (users,), (items,) object
-        Ids in order of first appearance. Ids of a file are text.
-    rating : (pairs,) float64, optional
-    time : (pairs,) float64, optional
-        Times in any unit; models and protocols use only their order. −inf is the oldest.
-    user_features, item_features : DataFrame, optional
-        One row per id, in the order of the ids. The column `title` has titles.
-    name : str
-        Name in messages and reports.
-    notes : tuple of str
-        Notes of the reader: roles of columns, rows left out, merged duplicates.
-    columns : Columns, optional
-        How the table was read.
-    held_out : (pairs,) bool, optional
-        Mask of a fixed test half. The protocol `published` tests these pairs; other protocols treat them
-        like all pairs.
-    weight : (pairs,) float64 above 0, optional
-        Counts, amounts or durations: the values of `matrix`. Weighted rankers such as `als`, `bm25` and
-        `user-knn` use them; other rankers count each pair once.
-    excluded : Interactions, optional
-        Pairs with ratings below the threshold, kept for updates.
-
     Examples
     --------
     >>> from recsys.data import Interactions
@@ -66,20 +40,20 @@ class Interactions:
            [1., 0.]], dtype=float32)
     """
 
-    users: NDArray[np.int32]
-    items: NDArray[np.int32]
-    user_ids: NDArray[np.object_]
-    item_ids: NDArray[np.object_]
-    rating: NDArray[np.float64] | None = None
-    time: NDArray[np.float64] | None = None
-    user_features: pd.DataFrame | None = None
-    item_features: pd.DataFrame | None = None
-    name: str = "interactions"
-    notes: tuple[str, ...] = field(default=())
-    columns: Columns | None = None
-    held_out: NDArray[np.bool_] | None = None
-    weight: NDArray[np.float64] | None = None
-    excluded: Interactions | None = None
+    users: NDArray[np.int32]  #: (pairs,) indices into `user_ids`
+    items: NDArray[np.int32]  #: (pairs,) indices into `item_ids`
+    user_ids: NDArray[np.object_]  #: in order of first appearance; ids of a file are text
+    item_ids: NDArray[np.object_]  #: in order of first appearance
+    rating: NDArray[np.float64] | None = None  #: (pairs,)
+    time: NDArray[np.float64] | None = None  #: (pairs,), in any unit; −inf is the oldest
+    user_features: pd.DataFrame | None = None  #: one row per id, in the order of the ids
+    item_features: pd.DataFrame | None = None  #: one row per id; the column `title` has titles
+    name: str = "interactions"  #: in messages and reports
+    notes: tuple[str, ...] = field(default=())  #: roles of columns, rows left out, merged duplicates
+    columns: Columns | None = None  #: how the table was read
+    held_out: NDArray[np.bool_] | None = None  #: (pairs,), the test half of the protocol `published`
+    weight: NDArray[np.float64] | None = None  #: (pairs,) above 0, the values of `matrix`
+    excluded: Interactions | None = None  #: pairs rated below the threshold, kept for updates
 
     def __post_init__(self) -> None:
         """Refuse pairs that do not fit each other or the ids, before matrices are built from them."""

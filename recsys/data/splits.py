@@ -34,11 +34,11 @@ NEXT = re.compile(r"next-([1-9][0-9]{0,8})")
 class Fold:
     """A split of the interactions into training and test rows."""
 
-    train: sp.csr_matrix  # (users, items) float32
-    test: sp.csr_matrix
-    users: NDArray[np.int64]  # whose test rows are predicted from their training rows
-    train_only: int  # selected users without a test interaction
-    cold: int = 0  # users with test interactions, but without training interactions
+    train: sp.csr_matrix  #: (users, items) float32
+    test: sp.csr_matrix  #: (users, items) float32
+    users: NDArray[np.int64]  #: whose test rows are predicted from their training rows
+    train_only: int  #: selected users without a test interaction
+    cold: int = 0  #: users with test interactions, but without training interactions
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,12 @@ class Protocol:
 
     name: str
     description: str
-    divide: Callable[..., Iterator[Fold]]  # of interactions, a number of folds and a random generator
-    folds: int = 1  # by default: groups of users, windows of time, or repetitions
-    most: int = 1  # folds; the number of users if `grouped`, and 1 if times determine the split
-    grouped: bool = False  # whether folds are groups of users; needs at least two
-    times: str = ""  # "needed", or "used" if there are any
-    note: str = ""  # on the training data, for reports
+    divide: Callable[..., Iterator[Fold]]  #: of interactions, a number of folds and a random generator
+    folds: int = 1  #: by default: groups of users, windows of time, or repetitions
+    most: int = 1  #: folds; the number of users if `grouped`, and 1 if times determine the split
+    grouped: bool = False  #: whether folds are groups of users; needs at least two
+    times: str = ""  #: "needed", or "used" if there are any
+    note: str = ""  #: on the training data, for reports
 
     def predicts_future(self, data: Interactions) -> bool:
         """Return whether test interactions are later than training ones, so models may use times."""

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+import pyarrow as pa
 
 from recsys.errors import InputError, first_line
+from recsys.utils.validation import check_choice
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -45,20 +47,13 @@ def make(
 
     `types` (str, int or float) are those of columns that are empty.
     """
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise InputError(f"the kind of a table must be one of {', '.join(KINDS)}, not {kind!r}")
-    known: dict[str, Any] = {
-        name: (types or {}).get(name) for name, values in columns.items() if not len(values)
-    }
+    check_choice("the kind of a table", kind, KINDS)
+    empty: dict[str, Any] = {n: (types or {}).get(n) for n, c in columns.items() if not len(c)}
     if kind == "pandas":
-        return pd.DataFrame(
-            {n: pd.Series(c, dtype=known[n]) if known.get(n) else c for n, c in columns.items()}
-        )
+        return pd.DataFrame({n: pd.Series(c, dtype=empty.get(n)) for n, c in columns.items()})
     if kind == "pyarrow":
-        import pyarrow as pa
-
         arrow: dict[Any, Any] = {str: pa.string(), int: pa.int64(), float: pa.float64()}
-        return pa.table({n: pa.array(c, arrow.get(known.get(n))) for n, c in columns.items()})
+        return pa.table({n: pa.array(c, arrow.get(empty.get(n))) for n, c in columns.items()})
     import polars as pl
 
-    return pl.DataFrame({n: pl.Series(n, list(c), known.get(n)) for n, c in columns.items()})
+    return pl.DataFrame({n: pl.Series(n, list(c), empty.get(n)) for n, c in columns.items()})
