@@ -21,6 +21,7 @@ from recsys.kernels.base import Kernel, values
 from recsys.kernels.boolean import MonotoneDisjunctiveKernel
 from recsys.kernels.dot_product import LinearKernel
 from recsys.utils.memory import check_memory
+from recsys.utils.sparse import submatrix
 from recsys.utils.validation import clean_matrix
 
 ENTRIES = 1 << 20  # evaluated at a time
@@ -194,7 +195,7 @@ class SparseGram:
     def block(self, items: NDArray[Any], others: NDArray[Any] | None = None) -> NDArray[np.float64]:
         """Return the entries between items and others, themselves by default, as float64."""
         others = items if others is None else others
-        out = self.values[items][:, others].toarray().astype(np.float64)
+        out = submatrix(self.values, items, others)
         if self.table.size:
             out += self.table[np.ix_(self.classes[items], self.classes[others])]
         return out

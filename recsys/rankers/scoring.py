@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys._jit import borrowed, in_threads, jit, over_rows
+from recsys.utils.sparse import submatrix
 from recsys.utils.topn import LOWEST, offer, put_in_order
 
 TILE = 128  # columns of a pass: 128 float32 × thousands of rows stay in the second-level cache
@@ -97,30 +98,13 @@ def entries_between(
     columns: Sequence[NDArray[Any]],
 ) -> list[NDArray[np.float64]]:
     """Return the entries of a matrix between some rows and some columns, transposed, for each pair."""
-    pairs = list(zip(rows, columns, strict=True))
+    pairs = zip(rows, columns, strict=True)
     if isinstance(matrix, np.ndarray):
         return [matrix[np.ix_(some, of)].T.astype(np.float64) for some, of in pairs]
-    matrix.sort_indices()
-    out = []
-    for some, of in pairs:
-        block = np.zeros((len(of), len(some)))
-        _look_up(matrix.indptr, matrix.indices, matrix.data, some, of, block)
-        out.append(block)
-    return out
+    return [submatrix(matrix, some, of).T for some, of in pairs]
 
 
 # ---- kernels
-
-
-@jit
-def _look_up(indptr, indices, data, rows, columns, out):
-    """out[c, r] = the entry of rows[r] and columns[c]: SciPy looks through the whole row for each."""
-    for r in range(len(rows)):
-        begin, end = indptr[rows[r]], indptr[rows[r] + 1]
-        places = begin + np.searchsorted(indices[begin:end], columns)
-        for c in range(len(columns)):
-            if places[c] < end and indices[places[c]] == columns[c]:
-                out[c, r] = data[places[c]]
 
 
 @jit

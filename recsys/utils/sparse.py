@@ -8,6 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from recsys._jit import jit
+
 
 def binary(X: sp.csr_matrix, dtype: Any = np.float64) -> sp.csr_matrix:
     """Return a matrix of ones where X, without explicit zeros, has entries; the pattern is shared."""
@@ -60,3 +62,21 @@ def unit_rows(X: sp.csr_matrix) -> sp.csr_matrix:
     out = sp.csr_matrix(X, dtype=np.float64, copy=True)
     out.data *= np.repeat(scale, np.diff(out.indptr))
     return out
+
+
+def submatrix(matrix: sp.csr_matrix, rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[np.float64]:
+    """Return matrix[rows][:, columns] as an array, by bisection: SciPy reads the rows whole."""
+    matrix.sort_indices()
+    out = np.zeros((len(rows), len(columns)))
+    _look_up(matrix.indptr, matrix.indices, matrix.data, rows, columns, out)
+    return out
+
+
+@jit
+def _look_up(indptr, indices, data, rows, columns, out):
+    for r in range(len(rows)):
+        begin, end = indptr[rows[r]], indptr[rows[r] + 1]
+        places = begin + np.searchsorted(indices[begin:end], columns)
+        for c in range(len(columns)):
+            if places[c] < end and indices[places[c]] == columns[c]:
+                out[r, c] = data[places[c]]
