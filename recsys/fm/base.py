@@ -104,8 +104,7 @@ class FactorMachine(BaseEstimator):
 
     Notes
     -----
-    Parameters of columns without entries are 0. Coordinate descent visits rare columns first. A row with
-    `sample_weight` 2 counts as two equal rows.
+    Parameters of columns without entries are 0. A row with `sample_weight` 2 counts as two equal rows.
     """
 
     n_components: int = 8
@@ -359,9 +358,7 @@ class Classifier(TwoClassMixin, FactorMachine):
         return np.column_stack([1.0 - p, p])
 
 
-def weighed_rows(
-    X: Any, y: Any, sample_weight: ArrayLike | None
-) -> tuple[Any, Any, NDArray[np.float64] | None]:
+def weighed_rows(X: Any, y: Any, sample_weight: ArrayLike | None) -> tuple[Any, Any, Any]:
     """Return the rows of a weight above 0, their targets and weights; all of them without weights."""
     if sample_weight is None:
         return X, y, None

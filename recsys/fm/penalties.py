@@ -181,10 +181,8 @@ def prox_sizes(penalty, kind, order, sizes, cut):
 def descend_sizes(kind, order, sizes, cut):
     """Apply the proximal operator of Ω + ½‖p‖² of any order, in place, entry by entry until none moves.
 
-    With the others held fixed, the best magnitude is (a_j − cut·factor)/(1 + cut), down to 0. A cut that
-    is small beside the curvature of the penalty leaves a convex problem, whose one minimum is found in a
-    few sweeps. Under a large one there may be several, and the result is one that no single magnitude
-    improves.
+    With the others held fixed, the best magnitude is (a_j − cut·factor)/(1 + cut), down to 0. A small
+    cut leaves a convex problem; under a large one no single magnitude improves the result.
     """
     before = sizes.copy()
     rest = np.empty(max(order, 2))

@@ -132,11 +132,9 @@ def regularization_path(
     check_real("validation_fraction", validation_fraction, 0.0, 1.0, open_low=True, open_high=True)
     labels: Any = np.asarray(y)
     classes = is_classifier(model)
+    strata = labels if classes else None
     train, test = train_test_split(
-        np.arange(len(labels)),
-        test_size=validation_fraction,
-        random_state=random_state,
-        stratify=labels if classes else None,
+        np.arange(len(labels)), test_size=validation_fraction, random_state=random_state, stratify=strata
     )
     rows: Any = sp.csr_matrix(X)
     path: list[PathPoint] = []

@@ -54,8 +54,6 @@ class _Factorized(LinkPredictor):
     ----------
     terms_ : list of PairTerm
         `left` and `right` of shape (features, k), `weights` (λ) of shape (k,).
-    lefts_, rights_, weights_ : list of arrays
-        The arrays of the terms.
     theta_ : (degree,) float64 or None
         The weights of the orders that share a table.
     intercept_ : float

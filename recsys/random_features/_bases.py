@@ -86,19 +86,18 @@ def dense_map(
 def sparse_map(X: sp.csr_matrix, bases: sp.csr_matrix, degree: int, scale: float = 1.0) -> sp.csr_matrix:
     """Return scale·A^degree of sparse rows with sparse bases, (rows, bases).
 
-    Only bases that share `degree` features with a row give a non-zero; those sharing any are walked,
-    so a row costs the bases of its features and no more.
+    Only bases that share `degree` features with a row give a non-zero; those sharing any are walked.
     """
-    arrays = (X.indptr, X.indices, X.data, bases.indptr, bases.indices, bases.data)
     indptr = np.zeros(X.shape[0] + 1, dtype=np.int64)
-    nothing, none = np.empty(0, dtype=np.int32), np.empty(0)
-    D = bases.shape[1]
     walked = float(np.diff(bases.indptr)[X.indices].sum())  # entries of bases that the rows meet
     threads = threads_for(4.0 * walked * degree, None)
-    in_threads(threads, _sparse_rows, *arrays, D, degree, scale, indptr, nothing, none)
+    rows, columns = (X.indptr, X.indices, X.data), (bases.indptr, bases.indices, bases.data)
+    arguments = (rows, columns, bases.shape[1], degree, scale)
+    none = (indptr, np.empty(0, dtype=np.int32), np.empty(0))
+    in_threads(threads, _sparse_rows, *arguments, none)
     np.cumsum(indptr, out=indptr)
     indices, data = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1])
-    in_threads(threads, _sparse_rows, *arrays, D, degree, scale, indptr, indices, data)
+    in_threads(threads, _sparse_rows, *arguments, (indptr, indices, data))
     out = sp.csr_matrix((data, indices, indptr), (X.shape[0], bases.shape[1]))
     out.eliminate_zeros()
     return out
@@ -137,23 +136,11 @@ def _dense_rows(w, threads, indptr, indices, data, bases, degree, scale, out):
 
 
 @jit
-def _sparse_rows(
-    w,
-    threads,
-    indptr,
-    indices,
-    data,
-    base_ptr,
-    base_ids,
-    base_values,
-    components,
-    degree,
-    scale,
-    out_ptr,
-    out_indices,
-    out_data,
-):
+def _sparse_rows(w, threads, rows, bases, components, degree, scale, out):
     """Count the bases that share `degree` features with each row, or, given the space, fill them in."""
+    indptr, indices, data = rows
+    base_ptr, base_ids, base_values = bases
+    out_ptr, out_indices, out_data = out
     counting = len(out_indices) == 0
     shared = np.zeros(components, dtype=np.int32)
     table = np.zeros((components, degree + 1))

@@ -97,7 +97,7 @@ class RandomKernelMap(_Map):
     distribution : "rademacher", "gaussian", "uniform" or "laplace"
         Distribution of dense entries; the first one has the smallest variance. Other samplings use
         signs.
-    sampling : "dense", "sparse", "subsampled", "circulant" or "sketch"
+    sampling : str
         Sampling of the random vectors:
 
         - "dense": all entries are random.
@@ -126,10 +126,9 @@ class RandomKernelMap(_Map):
 
     Notes
     -----
-    Sources: Atarashi, Maji and Oyama 2019; Atarashi's thesis, Algorithms 9, 10 and 12, (4.26), (4.36)
-    and Lemma 4.14 (line 6 of Algorithm 12 prints subsets of n features instead of k); the dense
-    polynomial: Kar and Karnick 2012, where component s multiplies n_s projections, with n_s drawn by the
-    weights of the expansion of the kernel.
+    Sources: Atarashi, Maji and Oyama 2019; Atarashi's thesis, Algorithms 9, 10 and 12 (line 6 of which
+    prints subsets of n features instead of k), (4.26), (4.36) and Lemma 4.14; the dense polynomial: Kar
+    and Karnick 2012, where component s multiplies a random number of projections.
 
     Examples
     --------

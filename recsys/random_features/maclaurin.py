@@ -54,9 +54,9 @@ class DotProductMap(_Map):
 
     Notes
     -----
-    Source: Kar and Karnick 2012; Atarashi's thesis, 4.6.3, where it is the subsampled map (Algorithm 11)
-    of all multisets, one part an order. For rows of norm at most R, the variance is finite if Σ
-    aₙ²·(3rR⁴)ⁿ converges: always for the exponential, and for R below (3r)^−¼ for the inverse.
+    Source: Kar and Karnick 2012; Atarashi's thesis, 4.6.3 and Algorithm 11. For rows of norm at most R,
+    the variance is finite if Σ aₙ²·(3rR⁴)ⁿ converges: always for the exponential, and for R below
+    (3r)^−¼ for the inverse.
 
     Examples
     --------

@@ -91,11 +91,7 @@ def _gather_squares(rows, H):
 
 @jit
 def block_epoch(kind, rows, order, columns, target, P, table, weights, shrinkage, degree):
-    """Update a feature's whole row at once, for kinds ANOVA and all-subsets, in the order given.
-
-    `table` is (rows, width, components). Without a penalty on rows the step minimizes the quadratic
-    bound exactly; with one (ℓ2,1 or CS) it is the proximal step of the bound's largest curvature.
-    """
+    """Update a feature's whole row at once, in the order given; `table` is (rows, width, components)."""
     y, pred, loss, curvature, row_weights = target
     beta, penalty, gamma = shrinkage
     col_ptr, ids, data = columns

@@ -25,10 +25,10 @@ class Shrinkage(NamedTuple):
 
 
 def visiting_order(counts: NDArray[Any], rows: int) -> NDArray[np.int64]:
-    """Return the columns as the descents visit them, given how many rows each is in.
+    """Return the columns as the descents visit them, given how many rows each is in: rare ones first.
 
-    Rare ones come first: what frequent columns explain first leaves nothing for the many rare ones. The
-    rare ones are taken backwards, so that in rows of pairs the columns of one side stay together.
+    Frequent columns would leave nothing to explain to the many rare ones. These are taken backwards, so
+    that in rows of pairs the columns of one side stay together.
     """
     rare = counts < RARE * rows
     every = np.arange(len(counts))
