@@ -86,7 +86,6 @@ class KOMD(TwoClassMixin, BaseEstimator):
     dual_ : (rows,) float64
         γ, signed by class.
     intercept_ : float
-        Threshold halfway between the nearest points of the hulls.
     margin_ : float
         ‖w‖; for λ = 0 the distance between the hulls.
     gap_ : float

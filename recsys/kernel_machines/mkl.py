@@ -159,15 +159,6 @@ class EasyMKL(_Combination):
     Notes
     -----
     Source: Aiolli and Donini 2015.
-
-    Examples
-    --------
-    >>> from recsys.datasets import load_table
-    >>> table = load_table("monks-1")
-    >>> from recsys.kernel_machines import EasyMKL
-    >>> model = EasyMKL(["linear", "mdnf"], regularization=0.0).fit(table.X, table.y)
-    >>> model.weights_.round(2)
-    array([0.05, 0.64, 0.31])
     """
 
     regularization: float = 0.1
@@ -216,10 +207,7 @@ class _Descent(_Combination):
         raise NotImplementedError
 
     def _descend(self, count: int, least: float, parts: Any) -> tuple[Array, list[float]]:
-        """Minimize ⟨μ,a⟩/⟨μ,b⟩ with a and b from parts(μ); ⟨μ,b⟩ ≤ least counts as 0.
-
-        Returns μ and the ratios after each accepted step, the first for equal weights.
-        """
+        """Minimize ⟨μ,a⟩/⟨μ,b⟩, (a, b) = parts(μ), where ⟨μ,b⟩ > least; return μ and the ratios."""
 
         def at(beta: Array) -> tuple[Array, Array, Array, float]:
             mu = np.exp(beta - beta.max())
@@ -235,8 +223,7 @@ class _Descent(_Combination):
         while self.n_iter_ < self.max_iter and ratio < np.inf:
             self.n_iter_ += 1
             top, bottom = float(mu @ a), max(float(mu @ b), 1e-300)
-            # (9.15) without its factor μ_r, which stalls small weights: the natural gradient of a
-            # softmax. It is taken relative to the ratio, so that one first η fits all data.
+            # (9.15) without its factor μ_r, which stalls small weights, and relative to the ratio.
             slope = (a * bottom - b * top) / bottom**2 / max(ratio, 1e-300)
             trial = at(beta - step * slope)
             promised = step * float(mu @ (slope - mu @ slope) ** 2)  # to first order, as a share
@@ -262,8 +249,8 @@ class _Descent(_Combination):
 class GRAM(_Descent):
     """GRAM: gradient descent on the exact radius-margin ratio R²/ρ² of the combination.
 
-    Weights are a softmax of β. A step that lowers the ratio by less than a quarter of the prediction of
-    its gradient is rejected and halved; otherwise the next step is twice as long.
+    A step that lowers the ratio by less than a quarter of the prediction of its gradient is rejected and
+    halved; otherwise the next step is twice as long.
 
     Parameters
     ----------
@@ -354,9 +341,8 @@ class RMKL(_Descent):
         def parts(mu: Array) -> tuple[Array, Array]:
             ridge, K = float(mu @ radii) / self.C, combined(mu, grams)
             gamma = margin_program(K, sign, ridge=ridge, tol=SOFT_TOLERANCE).weights
-            return np.full(len(mu), 2.0), forms(grams, sign * gamma)[0] + radii / self.C * (
-                gamma @ gamma
-            )
+            slack = radii / self.C * (gamma @ gamma)
+            return np.full(len(mu), 2.0), forms(grams, sign * gamma)[0] + slack
 
         mu, self.objectives_ = self._descend(len(grams), 0.0, parts)
         return mu
@@ -395,15 +381,6 @@ def radius_margin_ratio(K: ArrayLike, y: ArrayLike, identity: float = 0.0) -> fl
     Notes
     -----
     Source: Polato's thesis, 8.4 and 9.3.2.
-
-    Examples
-    --------
-    >>> from recsys.datasets import load_table
-    >>> table = load_table("monks-1")
-    >>> from recsys.kernels import make_kernel
-    >>> from recsys.kernel_machines import radius_margin_ratio
-    >>> round(radius_margin_ratio(make_kernel("mdnf")(table.X, normalize=True), table.y), 2)
-    0.07
     """
     share = check_real("identity", identity, 0.0, 1.0)
     K = np.asarray(K, dtype=np.float64)

@@ -88,7 +88,7 @@ def solve_simplex(
     face, steps, share = np.arange(n), 0, FIRST_GOAL
     for _ in range(MAX_FACES):
         while True:
-            steps += _descend(K, q, sign, ridge, face, a, share, tol)
+            steps += _descend((K, q, sign, ridge), face, a, share, tol)
             share, kept = NEXT_GOAL, face[a[face] > 0]
             if len(kept) == len(face):
                 break
@@ -114,19 +114,13 @@ def _violation(a: Vector, g: Vector, group: NDArray[np.int64]) -> float:
 
 
 def _descend(
-    K: Vector,
-    q: Vector,
-    sign: Vector,
-    ridge: Vector,
-    face: NDArray[np.int64],
-    a: Vector,
-    share: float,
-    tol: float,
+    program: tuple[Vector, ...], face: NDArray[np.int64], a: Vector, share: float, tol: float
 ) -> int:
     """Minimize over a face by conjugate gradients, set what turned negative to 0, and return the steps.
 
     They end where the gradient is `share` of what it was, or near `tol`.
     """
+    K, q, sign, ridge = program
     if len(face) < len(K):
         K, q, sign, ridge = K[np.ix_(face, face)], q[face], sign[face], ridge[face]
     groups = _groups(sign)
@@ -150,7 +144,7 @@ def _descend(
         Qp = sign * (K @ (sign * p)) + ridge * p
         curvature = float(p @ Qp)
         if not curvature > 1e-14 * rr:
-            break  # a flat direction: left to the pairwise steps, which respect the bounds
+            break  # a flat direction: left to the pairwise steps
         b += rr / curvature * p
         r = projected(r - rr / curvature * Qp)
         before, steps = rr, steps + 1
@@ -203,8 +197,7 @@ def _pairwise(K, g, sign, ridge, a, tol):
 def product(K, n, v, out):
     """Set out to K v from the lower triangle of the leading (n, n) block, four rows at a time.
 
-    An entry is read once and used twice, for its row's sum and in its column's. The rows are slices:
-    written K[i, j] the loop does not vectorise.
+    The rows are slices: written K[i, j] the loop does not vectorise.
     """
     i = 0
     while i < n:
