@@ -17,18 +17,11 @@ Vectors = NDArray[np.float32]
 
 
 class Embeddings(NamedTuple):
-    """Vectors whose inner products are the scores.
+    """Vectors whose inner products are the scores."""
 
-    Attributes
-    ----------
-    users, items : (users, factors), (items, factors) float32
-    error : float
-        ‖scores − U·Vᵀ‖ / ‖scores‖ (Frobenius); 0 if the model itself has vectors.
-    """
-
-    users: Vectors
-    items: Vectors
-    error: float
+    users: Vectors  #: (users, factors) float32
+    items: Vectors  #: (items, factors) float32
+    error: float  #: ‖scores − U·Vᵀ‖ / ‖scores‖ (Frobenius); 0 if the model itself has vectors
 
 
 def embeddings(ranker: Any, user_items: Any, factors: int = 64, seed: int = 0) -> Embeddings:

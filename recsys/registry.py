@@ -14,31 +14,16 @@ from recsys.errors import InputError
 T = TypeVar("T")
 
 # What other libraries and papers call it.
-OTHER_NAMES = {
-    "movielens-100k": "movielens",
-    "ml-100k": "movielens",
-    "ml-1m": "movielens-1m",
-    "ml-20m": "movielens-20m",
-    "k": "top_k",
-    "n_neighbors": "top_k",
-    "n_components": "factors",
-    "n_factors": "factors",
-    "epochs": "iterations",
-    "reg": "regularization",
-    "hr": "hit",
-    "loo": "leave-one-out",
-    "itemknn": "cosine",
-    "userknn": "user-knn",
-    "mf": "als",
-}
+OTHER_NAMES = dict(
+    pair.split("=")
+    for pair in "movielens-100k=movielens ml-100k=movielens ml-1m=movielens-1m ml-20m=movielens-20m "
+    "k=top_k n_neighbors=top_k n_components=factors n_factors=factors epochs=iterations "
+    "reg=regularization hr=hit loo=leave-one-out itemknn=cosine userknn=user-knn mf=als".split()
+)
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """Return "did you mean …?" with the nearest known name, or "known: …" with all names.
-
-    >>> did_you_mean("EASE", ["als", "ease"]), did_you_mean("K", ["shrink", "top_k"])
-    ("did you mean 'ease'?", "did you mean 'top_k'?")
-    """
+    """Return "did you mean …?" with the nearest known name, or "known: …" with all names."""
     names = sorted(known)
     lower = {name.lower(): name for name in names}
     usual = OTHER_NAMES.get(given.lower(), given).lower()
@@ -49,14 +34,8 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
 class Registry(Generic[T]):
     """Registry of named objects of one kind, filled by a decorator.
 
-    Parameters
-    ----------
-    kind : str
-        Kind of the entries in messages: "ranker", "kernel", "metric".
-    package : str, optional
-        Package whose modules register the entries; a module is imported when a name needs it.
-    homes : mapping, optional
-        Module of each name that is not the name of its module.
+    `kind` names them in messages. The modules of `package` register them, and are imported when a name
+    needs it; `homes` says the module of each name that is not the name of its module.
     """
 
     def __init__(

@@ -54,9 +54,9 @@ def tune(
     """Search the parameters of a ranker.
 
     Validation repeats the protocol inside the training matrix of the first fold and never reads its test
-    rows. For example, leave-one-out validates on the item before each user's last item, and temporal and
-    rolling on the last window before the first test. For published splits, validation uses a random
-    fifth of each user's training items, or the last item if the test half is later.
+    rows: leave-one-out validates on the item before each user's last item, temporal on the last window
+    before the first test. For published splits, validation uses a random fifth of each user's training
+    items, or the last item if the test half is later.
 
     Parameters
     ----------
@@ -67,9 +67,8 @@ def tune(
         Total number of trials; a resumed study runs only the missing ones.
     metric : str
         A metric, or several joined by +, which are summed.
-    protocol : str, optional
-        As in `recsys.evaluate`.
-    seed : int ≥ 0
+    protocol, seed
+        As of `recsys.evaluate`.
     storage : path or str, optional
         A file of the study, or the URL of an Optuna database (sqlite:///study.db), to resume or share
         the study.
@@ -93,16 +92,9 @@ def tune(
     folds = None if named.grouped else 1
 
     def value(params: dict[str, Any]) -> float:
-        report = evaluate(
-            inner,
-            {name: make_ranker(name, **params)},
-            protocol=named.name,
-            metrics=metrics,
-            seed=seed,
-            folds=folds,
-            only_folds=1,
-            n_jobs=1,
-        )
+        options: dict[str, Any] = {"protocol": named.name, "metrics": metrics, "seed": seed}
+        options |= {"folds": folds, "only_folds": 1, "n_jobs": 1}
+        report = evaluate(inner, {name: make_ranker(name, **params)}, **options)
         total = sum(result.mean for result in report.results[0].metrics.values())
         if not np.isfinite(total):
             raise InputError("no user has a metric value")
@@ -116,23 +108,20 @@ def tune(
 
     jobs, failed = count_jobs(n_jobs), list[Dropped]()
     while (left := trials - len(_complete(study)) - len(failed)) > 0:
-        batch: list[tuple[Any, dict[str, Any]]] = []
+        batch: list[Any] = []
+        if progress is not None:
+            progress(f"{name}, trial {trials - left + 1}", trials - left, trials)
         for _ in range(min(jobs, left)):
-            if progress is not None:
-                done = trials - left
-                progress(f"{name}, trial {done + len(batch) + 1}", done, trials)
             study.sampler = _sampler(seed, len(study.trials))
-            trial = study.ask()
-            params = _suggested(trial, name, fixed, in_time)
-            trial.set_user_attr("params", params)
-            batch.append((trial, params))
-        units = list(enumerate(params for _, params in batch))
+            batch.append(study.ask())
+            batch[-1].set_user_attr("params", _suggested(batch[-1], name, fixed, in_time))
+        units = enumerate(trial.user_attrs["params"] for trial in batch)
         for number, result in run_tasks(measured, units, jobs):
             if isinstance(result, Dropped):
                 failed.append(result)
-                study.tell(batch[number][0], state=TrialState.FAIL)
+                study.tell(batch[number], state=TrialState.FAIL)
             else:
-                study.tell(batch[number][0], result)
+                study.tell(batch[number], result)
     if progress is not None:
         progress("done", trials, trials)
     complete = [(dict(trial.user_attrs["params"]), float(trial.value)) for trial in _complete(study)]

@@ -27,8 +27,7 @@ from recsys.cli.options import (
 )
 from recsys.errors import InputError, counted
 from recsys.rankers import load_package
-from recsys.recommender.lists import POPULAR, ListOptions, Users, any_popular, row_blocks
-from recsys.recommender.row_files import write_rows
+from recsys.recommender.lists import POPULAR, ListOptions, Users, any_popular, row_blocks, write_rows
 from recsys.utils.export import csv_text
 from recsys.utils.progress import bar, listening
 from recsys.utils.validation import check_integer

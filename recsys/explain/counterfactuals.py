@@ -22,26 +22,14 @@ class Change(NamedTuple):
 
 
 class WhatIf(NamedTuple):
-    """Rank of an item, and its rank without each liked item.
-
-    Attributes
-    ----------
-    item : int
-    score : float
-    rank, of : int
-        Rank from 1 among the items that can be recommended, and their number.
-    changes : tuple of Change
-        One per removed liked item, worst rank first, then lowest score.
-    liked : int
-        Number of liked items.
-    """
+    """Rank of an item, and its rank without each liked item."""
 
     item: int
     score: float
-    rank: int
-    of: int
-    changes: tuple[Change, ...]
-    liked: int
+    rank: int  #: from 1 among the items that can be recommended
+    of: int  #: the number of these
+    changes: tuple[Change, ...]  #: one per removed liked item, worst rank first, then lowest score
+    liked: int  #: number of liked items
 
 
 def what_if(
@@ -57,10 +45,10 @@ def what_if(
 ) -> WhatIf:
     """Return an item's rank and score, and those without each liked item.
 
+    Rankers without fold-in give only the rank. Other parameters: as of `reasons`.
+
     Parameters
     ----------
-    ranker, userid, row, item, recalculate_user, times
-        As in `reasons`. Rankers without fold-in give only the rank.
     most : int ≥ 1
         Number of liked items with the largest contributions to remove, one at a time.
     leave_out : int array

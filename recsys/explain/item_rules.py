@@ -23,42 +23,23 @@ MIN_GAIN = 0.02  # what a second item must add to the lower bound of the precisi
 class ItemRule:
     """A rule "users who like these also like the item", counted over all other users.
 
-    Attributes
-    ----------
-    items : tuple of int
-        One or two liked items.
-    support, hits : int
-        Number of users who like all of `items`, and of those who like the item as well.
-    precision : float
-        hits / support.
-    others, others_hits : int
-        Number of all remaining users, and of those who like the item.
-    base : float
-        others_hits / others.
-    low : float
-        Lower bound of the exact one-sided 95% interval of the precision.
-    tested, tested_hits : int
-        `support` and `hits` among the users of the other half, which tests the rule.
+    The remaining users are all who do not like all of `items`.
     """
 
-    items: tuple[int, ...]
-    support: int
-    hits: int
-    precision: float
-    others: int
-    others_hits: int
-    base: float
-    low: float
-    tested: int = 0
+    items: tuple[int, ...]  #: one or two liked items
+    support: int  #: users who like all of `items`
+    hits: int  #: of these, users who like the item as well
+    precision: float  #: hits / support
+    others: int  #: remaining users
+    others_hits: int  #: of these, users who like the item
+    base: float  #: others_hits / others
+    low: float  #: lower bound of the exact one-sided 95% interval of the precision
+    tested: int = 0  #: `support` and `hits` among the users of the other half, which tests the rule
     tested_hits: int = 0
 
 
 def lower_bound(hits: int, of: int, confidence: float = CONFIDENCE) -> float:
-    """Return the lower bound of the exact one-sided interval of a share (Clopper and Pearson 1934).
-
-    >>> round(lower_bound(9, 10), 3), lower_bound(0, 10)
-    (0.606, 0.0)
-    """
+    """Return the lower bound of the exact one-sided interval of a share (Clopper and Pearson 1934)."""
     from scipy.special import betaincinv  # late: a list does without it
 
     return 0.0 if hits <= 0 else float(betaincinv(hits, of - hits + 1, 1.0 - confidence))
@@ -88,9 +69,7 @@ def item_rule(
     exclude : int, optional
         User to leave out of all counts.
     min_support : int ≥ 1
-        Smallest support of a rule.
     seed : int
-        Seed of the halves.
     item_users : (users, items) CSC, optional
         `user_items` as CSC, to save time.
 

@@ -1,8 +1,7 @@
 """Rules of a profile over the items' attributes.
 
 A rule is worth the bits that it saves in naming the profile's items against drawing them by popularity,
-less the bits to write it down. Candidates are read from a kernel machine and from two centroids that
-separate the profile from the catalog. The ranker is not involved.
+less the bits to write it down. Candidates are read from a kernel machine and from two centroids.
 """
 
 from __future__ import annotations
@@ -32,17 +31,10 @@ MIN_LIFT = 1.5  # a rule below it says little
 
 @dataclass(frozen=True)
 class Attributes:
-    """The attributes of a catalog's items.
+    """The attributes of a catalog's items."""
 
-    Attributes
-    ----------
-    X : (items, attributes) uint8
-    names : tuple of str
-        The value of a genre or decade, else `column=value`.
-    """
-
-    X: NDArray[np.uint8]
-    names: tuple[str, ...]
+    X: NDArray[np.uint8]  #: (items, attributes)
+    names: tuple[str, ...]  #: the value of a genre or decade, else `column=value`
 
     def __len__(self) -> int:
         return len(self.names)
@@ -51,11 +43,7 @@ class Attributes:
 def item_attributes(data: Interactions, min_items: int = 3) -> Attributes:
     """Return the attributes of the items: decades of years, values of cells such as `Drama|War`.
 
-    Parameters
-    ----------
-    data : Interactions
-    min_items : int
-        Smallest number of items with, and without, an attribute.
+    At least `min_items` items have an attribute, and as many do not have it.
 
     Examples
     --------
@@ -94,39 +82,24 @@ def _attributes_of(name: str, column: pd.Series) -> dict[str, NDArray[np.bool_]]
 class TasteRule:
     """A rule that describes a profile, with its counts.
 
-    It is learned from a part of the profile and tested on the rest; counts cover all items.
-
-    Attributes
-    ----------
-    rule : Rule
-    shown : bool
-        Whether the rule is informative: it saves bits, its lift exceeds a minimum, the lower bound of
-        its share of the profile exceeds its share of other items, and it covers a candidate.
-    support, profile, catalogue, items, unseen, candidates : int
-        Items of the profile, of the catalog and of the candidates, those it covers and all.
-    tested, tested_hits : int
-        Number of held-out items of the profile, and of covered ones.
-    low : float
-        Lower bound of the exact one-sided 95% interval of support / profile.
-    elsewhere : float
-        Covered share of the items outside the profile.
-    bits : float
-        Bits saved by the rule to describe its training items, minus the bits of the rule.
+    It is learned from a part of the profile and tested on the rest; counts cover all items. A shown rule
+    saves bits, its lift exceeds a minimum, the lower bound of its share of the profile exceeds its share
+    of other items, and it covers a candidate.
     """
 
     rule: Rule
     shown: bool
-    support: int
-    profile: int
-    catalogue: int
-    items: int
-    unseen: int
+    support: int  #: covered items of the profile
+    profile: int  #: items of the profile
+    catalogue: int  #: covered items of the catalog
+    items: int  #: items of the catalog
+    unseen: int  #: covered candidates
     candidates: int
-    tested: int
-    tested_hits: int
-    low: float
-    elsewhere: float
-    bits: float
+    tested: int  #: held-out items of the profile
+    tested_hits: int  #: covered ones of these
+    low: float  #: lower bound of the exact one-sided 95% interval of support / profile
+    elsewhere: float  #: covered share of the items outside the profile
+    bits: float  #: saved to describe the training items, minus the bits of the rule
 
 
 def taste_rule(
@@ -145,17 +118,14 @@ def taste_rule(
     Parameters
     ----------
     items : (liked,) int
-        The profile.
     attributes : Attributes
-        Of the catalog.
     popularity : (items,) float
         Number of other users of each item.
     candidates : int array, optional
         Items that can be recommended; by default all items outside the profile.
     held_out : float in 0…0.9
         Share of the profile for the test of the rule.
-    seed : int
-        Seed of the held-out part and of the sampled other items.
+    seed : int ≥ 0
 
     Examples
     --------

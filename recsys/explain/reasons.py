@@ -19,30 +19,18 @@ from recsys.utils.validation import check_ids, check_integer, clean_matrix
 class Reasons:
     """Contributions of liked items to a score.
 
-    Attributes
-    ----------
-    kind : "exact", "nearest" or "popularity"
-        "exact" contributions sum with `bias` to the score. "nearest" has similarities of liked items,
-        for models without contributions. "popularity" has no items, for an empty profile or a model that
-        ignores profiles.
-    score, bias : float
-    items : list of (int, float)
-        Liked items with contribution or similarity, largest first.
-    others : float
-        Sum of the contributions of unlisted liked items, a part of `bias`.
-    unlisted : int
-        Number of unlisted liked items.
-    unit : str
-        "users" if the score is a popularity, else empty.
+    "exact" contributions sum with `bias` to the score. "nearest" has similarities of liked items, for
+    models without contributions. "popularity" has no items, for an empty profile or a model that ignores
+    profiles.
     """
 
     kind: str
     score: float
     bias: float
-    items: list[tuple[int, float]]
-    others: float = 0.0
-    unlisted: int = 0
-    unit: str = ""
+    items: list[tuple[int, float]]  #: liked items with contribution or similarity, largest first
+    others: float = 0.0  #: sum of the contributions of unlisted liked items, a part of `bias`
+    unlisted: int = 0  #: number of unlisted liked items
+    unit: str = ""  #: "users" if the score is a popularity
 
     @property
     def base(self) -> float:
@@ -62,17 +50,7 @@ def reasons(
 ) -> Reasons:
     """Return the contributions of liked items to the score of an item.
 
-    Parameters
-    ----------
-    ranker : Ranker
-        Fitted.
-    userid, recalculate_user, times
-        As in `Ranker.explain`.
-    row : (1, items) sparse matrix
-        The liked items.
-    item : int
-    N : int ≥ 1
-        Largest number of liked items to list.
+    Parameters: as of `Ranker.explain`; `row` has the liked items, N is the largest number to list.
 
     Examples
     --------
@@ -199,10 +177,7 @@ class PartShare(NamedTuple):
 def blend_parts(
     ranker: Ranker, userid: int, row: Any, item: int, *, times: Any = None
 ) -> list[PartShare]:
-    """Return the contribution of each model of a blend to a score; empty for other rankers.
-
-    Parameters as in `reasons`.
-    """
+    """Return the contribution of each model of a blend to a score; empty for other rankers."""
     blend: Any = ranker
     if not hasattr(blend, "part_scores"):
         return []

@@ -18,13 +18,7 @@ from recsys.utils.features import real_array
 class Rule:
     """A disjunction of conjunctions of features, such as (a ∧ b) ∨ c.
 
-    Attributes
-    ----------
-    clauses : tuple of tuples of int
-        Sorted features of each conjunction. A rule without clauses is never true; an empty clause is
-        always true.
-    names : tuple of str
-        Names of the features; x0, x1, … by default.
+    A rule without clauses is never true; an empty clause is always true.
 
     Examples
     --------
@@ -35,8 +29,8 @@ class Rule:
     array([ True, False,  True])
     """
 
-    clauses: tuple[tuple[int, ...], ...]
-    names: tuple[str, ...] = field(default=(), compare=False)
+    clauses: tuple[tuple[int, ...], ...]  #: sorted features of each conjunction
+    names: tuple[str, ...] = field(default=(), compare=False)  #: of the features; x0, x1, … by default
 
     @property
     def literals(self) -> int:
@@ -75,21 +69,12 @@ def tidy(clauses: Iterable[Iterable[int]], names: Sequence[str] = ()) -> Rule:
 
 
 def signed_weights(machine: Any, rows: int) -> NDArray[np.float64]:
-    """Return yᵢαᵢ of a fitted machine for each training row; each class sums to ±1.
+    """Return yᵢαᵢ of a fitted machine for each of its training rows; each class sums to ±1.
 
     Parameters
     ----------
     machine : KOMD, an MKL machine, or scikit-learn's SVC
-        Fitted machine for two classes.
     rows : int
-        Number of rows of the training data.
-
-    Examples
-    --------
-    >>> from recsys.kernel_machines import KOMD
-    >>> X, y = [[1, 1], [1, 0], [0, 1], [0, 0]], [1, 0, 0, 0]
-    >>> signed_weights(KOMD().fit(X, y), 4)[0]
-    np.float64(1.0)
     """
     from sklearn.utils.validation import check_is_fitted  # late: it takes most of a second
 
@@ -101,8 +86,7 @@ def signed_weights(machine: Any, rows: int) -> NDArray[np.float64]:
         signed[machine.support_] = np.asarray(machine.dual_coef_)[0]
     else:
         raise InputError(
-            f"{type(machine).__name__} has no weights on its training rows; "
-            "fit KOMD, an MKL machine or SVC"
+            f"{type(machine).__name__} has no weights on its training rows; use KOMD or SVC"
         )
     if signed.shape != (rows,):
         raise InputError(f"the machine was not fitted on {rows} rows")

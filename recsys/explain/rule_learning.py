@@ -55,7 +55,6 @@ def learn_rule(
     names : sequence of str
         Of the features.
     seed : int
-        Seed of the held-out rows.
 
     Examples
     --------
@@ -106,25 +105,13 @@ def _table(X: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.int32], NDArray[Any]]
 
 
 class MeasuredRule(NamedTuple):
-    """A rule with its accuracy on held-out rows.
-
-    Attributes
-    ----------
-    rule : Rule
-    accuracy, fidelity : float
-        Share of held-out rows where the rule equals the label, and where it equals the decision of the
-        machine.
-    majority : float
-        Share of the majority class among held-out rows.
-    rows, held_out : int
-        Number of training rows and of held-out rows.
-    """
+    """A rule with its accuracy on held-out rows."""
 
     rule: Rule
-    accuracy: float
-    fidelity: float
-    majority: float
-    rows: int
+    accuracy: float  #: share of held-out rows where the rule equals the label
+    fidelity: float  #: share of held-out rows where the rule equals the decision of the machine
+    majority: float  #: share of the majority class among held-out rows
+    rows: int  #: training rows
     held_out: int
     search: SearchResult
 
@@ -134,18 +121,7 @@ def measure_rule(
 ) -> MeasuredRule:
     """Learn a rule on a part of the rows and measure it on the rest.
 
-    Parameters
-    ----------
-    X, y, seed, **options
-        As in `learn_rule`.
-    test_size : float in 0…0.9
-
-    Examples
-    --------
-    >>> X = np.random.default_rng(0).integers(0, 2, (60, 4))
-    >>> result = measure_rule(X, X[:, 0] & X[:, 2], max_clauses=2, names=("a", "b", "c", "d"))
-    >>> print(result.rule, result.accuracy)
-    a ∧ c 1.0
+    `test_size` is a share in 0…0.9; other parameters as of `learn_rule`.
     """
     check_real("test_size", test_size, 0.0, 0.9, open_low=True)
     from sklearn.model_selection import train_test_split  # late: it takes most of a second

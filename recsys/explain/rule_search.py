@@ -1,7 +1,7 @@
 """The rule with the largest weight, by branch and bound over clauses.
 
 A clause loses rows as it gains literals, so the positive weight that it covers bounds the worth of any
-longer clause. That prunes the tree of clauses to a few thousand nodes where there are millions.
+longer clause.
 """
 
 from __future__ import annotations
@@ -28,26 +28,13 @@ CLAUSE_WORK = 4_000_000  # the same for one clause
 
 
 class SearchResult(NamedTuple):
-    """The result of `search_rule`.
-
-    Attributes
-    ----------
-    rule : Rule
-    weight : float
-        Weight of the rule (7.1).
-    n_iter : int
-        Number of searches for one clause.
-    bound : float
-        Upper bound of the worth of any rule; worth is the weight minus `min_gain` per clause.
-    exact : bool
-        Whether the worth of the rule equals the bound.
-    """
+    """The result of `search_rule`; worth is the weight minus `min_gain` per clause."""
 
     rule: Rule
-    weight: float
-    n_iter: int
-    bound: float
-    exact: bool
+    weight: float  #: of the rule (7.1)
+    n_iter: int  #: searches for one clause
+    bound: float  #: upper bound of the worth of any rule
+    exact: bool  #: whether the worth of the rule equals the bound
 
 
 def search_rule(

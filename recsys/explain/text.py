@@ -38,7 +38,8 @@ def because(
         if reasons.unit != "users":
             return "This model gives no reasons."
         number = round(reasons.score)
-        return f"{counted(number, 'person', 'people')} {_verb(word, number)} it."
+        verb = word if word == "rated" else "likes" if number == 1 else "like"
+        return f"{counted(number, 'person', 'people')} {verb} it."
     listed = [k for k, value in reasons.items if value > 0][:most]
     if not listed:
         return f"Nothing you {word} speaks for it."
@@ -123,9 +124,3 @@ def left_out(ranker: Any) -> str:
     """Return the candidates that `auto` left out and why, a line each; '' of other rankers."""
     dropped = getattr(ranker, "dropped_", None) or {}
     return "\n".join(f"{ranker.name} left out {name}: {why}." for name, why in dropped.items())
-
-
-def _verb(word: str, number: int) -> str:
-    if word == "rated":
-        return "rated"
-    return "likes" if number == 1 else "like"

@@ -1,9 +1,8 @@
 """Rankers: subclasses of `recsys.rankers.base.Ranker`, one file per family."""
 
 from recsys.rankers.base import Explanation, Ranker, Recommendations
-from recsys.rankers.files import load_ranker, read_ranker
 from recsys.rankers.package import ModelPackage, fit_package, load_package
-from recsys.rankers.registry import list_rankers, make_ranker
+from recsys.rankers.registry import list_rankers, load_ranker, make_ranker, read_ranker
 
 __all__ = [
     "Explanation",

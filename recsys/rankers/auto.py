@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from recsys.errors import FitError
 from recsys.rankers.base import Data, Ranker
 from recsys.rankers.blend import StandardizedSum, popularity_ranks, standardized
+from recsys.rankers.protocol import POSITIVE, Check, Ints, integer, one_of, real
 from recsys.rankers.registry import RANKERS, list_rankers, ranker_of
 from recsys.rankers.weight_search import HeldOut, criterion, find_weights
 from recsys.utils.attempts import Dropped, attempt
 from recsys.utils.progress import within
 from recsys.utils.sparse import binary, masked
-from recsys.utils.validation import check_choice, check_integer, check_real
 
 CELLS = 24_000_000  # held-out users × items: what the scores of a candidate may hold
 ALONE = ("cf-komd", "popularity")  # where no user has two interactions, the first that can be fitted
@@ -32,11 +32,11 @@ TRYING = 0.6  # of the budget, for fits of candidates; the rest is for the parts
 class Auto(StandardizedSum):
     """A blend with parts and weights selected on held-out half profiles of training users.
 
-    Candidates predict held-out halves of the profiles of `validation_fraction` of the users: the later
-    halves if there are times, else random halves. Greedy selection with replacement adds the candidate
-    and weight with the largest increase of log(AUC − ½) + log nDCG@10, as long as it is at least 0.0003.
-    Then the weights are refined one by one, and the selected parts are fitted on all data. Rankers
-    declare the candidates (`Ranker.candidates`); some need times or item features.
+    Candidates (`Ranker.candidates`) predict held-out halves of the profiles of `validation_fraction` of
+    the users: the later halves if there are times, else random halves. Greedy selection with replacement
+    (Caruana et al. 2004) adds the candidate and weight with the largest increase of log(AUC − ½) +
+    log nDCG@10, as long as it is at least 0.0003. Then the weights are refined one by one, and the
+    selected parts are fitted on all data.
 
     Parameters
     ----------
@@ -48,25 +48,18 @@ class Auto(StandardizedSum):
         Largest number of additions, including the first.
     hide : "half" or "last"
         Held-out part of a profile: half of it, or its last item.
-    random_state : int ≥ 0
     budget : float > 0, optional
         Wall-clock seconds of a fit. Candidates are tried in order until the time is up; parts without
         time for a new fit keep that of the selection. The result then depends on the machine.
-    ties : "popularity" or None
-        Order of items with equal scores.
+
+    Other parameters: as of `Ranker` and `Blend`.
 
     Attributes
     ----------
-    part_names_ : list of str
-    part_weights_ : (parts,) float64
     validation_ : dict of str to list of two floats
         AUC and nDCG@10 of each candidate, and of the "blend".
     dropped_ : dict of str to str
         Reason for each candidate that was not selected.
-
-    Notes
-    -----
-    Source of the greedy selection: Caruana et al. 2004.
 
     Examples
     --------
@@ -86,17 +79,14 @@ class Auto(StandardizedSum):
     ties: str | None = "popularity"
 
     name: ClassVar[str] = "auto"
+    checks: ClassVar[dict[str, Check]] = StandardizedSum.checks | {
+        "validation_fraction": real(0.0, 0.9, open_low=True),
+        "users": integer(1),
+        "rounds": integer(1),
+        "hide": one_of("half", "last"),
+        "budget": POSITIVE,
+    }
     uses: ClassVar[frozenset[str]] = frozenset({"item_features", "item_texts", "times"})
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_real("validation_fraction", self.validation_fraction, 0.0, 0.9, open_low=True)
-        check_integer("users", self.users, 1)
-        check_integer("rounds", self.rounds, 1)
-        check_choice("hide", self.hide, ("half", "last"))
-        check_integer("random_state", self.random_state, 0)
-        if self.budget is not None:
-            check_real("budget", self.budget, 0.0, open_low=True)
 
     def _fit(self, data: Data) -> None:
         self.dropped_: dict[str, str] = {}
@@ -171,7 +161,7 @@ class Auto(StandardizedSum):
         reasons = "; ".join(f"{spec}: {why}" for spec, why in self.dropped_.items())
         return FitError(f"no candidate of auto could be fitted: {reasons}")
 
-    def _hidden(self, data: Data) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    def _hidden(self, data: Data) -> tuple[NDArray[np.bool_], Ints]:
         """Return a mask of the hidden interactions, the latest of some users, and these users."""
         liked, when = data.liked, None if data.times is None else data.times.data
         rng = np.random.default_rng(self.random_state)
@@ -208,12 +198,13 @@ class Auto(StandardizedSum):
 def tried(
     items: int, likes: int, timed: bool = False, described: bool = False, unseen: bool = False
 ) -> list[str]:
-    """Return the candidates for data of this size."""
+    """Return the candidates for data of this size, with such information or without."""
     return [
-        f"{name}:{candidate.params}" if candidate.params else name
+        f"{name}:{one.params}" if one.params else name
         for name in list_rankers()
-        for candidate in RANKERS.get(name).candidates
-        if candidate.suits(items, likes, timed, described, unseen)
+        for one in RANKERS.get(name).candidates
+        if one.items[0] <= items <= one.items[1] and likes <= one.most_likes
+        if timed >= one.timed and described >= one.described and unseen >= one.unseen
     ]
 
 
@@ -225,7 +216,7 @@ def _fitted(spec: str, data: Data) -> Ranker:
     return ranker.fit(data.liked, show_progress=False, times=data.times, item_features=features)
 
 
-def _tried(spec: str, data: Data, held: NDArray[np.int64]) -> tuple[Ranker, NDArray[np.float32]]:
+def _tried(spec: str, data: Data, held: Ints) -> tuple[Ranker, NDArray[np.float32]]:
     """Return a candidate, fitted, and its standardized scores of the held-out users' rows."""
     ranker = _fitted(spec, data)
     times = None if data.times is None else data.times[held]

@@ -7,7 +7,7 @@ A ranker subclasses `Ranker` as a dataclass whose fields are its parameters. It 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -17,21 +17,35 @@ from numpy.typing import ArrayLike, NDArray
 
 from recsys import errors
 from recsys.errors import CapabilityError
-from recsys.rankers import files
-from recsys.rankers.answers import Explanation, Lists, Recommendations, best_items, nearest
-from recsys.rankers.inputs import Candidate, Data, Rows, checked_data, checked_times
-from recsys.rankers.recency import aligned
+from recsys.rankers.protocol import (
+    CHECKS,
+    Callback,
+    Candidate,
+    Check,
+    Data,
+    Explanation,
+    Floats,
+    Ints,
+    Lists,
+    Recommendations,
+    Rows,
+    Shares,
+    Users,
+    aligned,
+    best_items,
+    checked_data,
+    checked_times,
+    nearest,
+)
+from recsys.rankers.registry import read_ranker, write_ranker
 from recsys.registry import check_parameters
 from recsys.utils.progress import bar_of_fit
 from recsys.utils.topn import candidates
 from recsys.utils.validation import check_ids, check_integer, clean_matrix
 
 DENSE_ITEMS = 8_000  # up to which matrices of all pairs of items are made
-MORE_ITEMS = 2_000  # from which on `auto` tries more candidates
-
-Callback = Callable[..., Any]
-# Scores of some items, (n,), and what each interaction of a row adds to them, (n, interactions).
-Shares = tuple[NDArray[np.float64], NDArray[np.float64]]
+# Numbers of items for which `auto` tries a candidate.
+SMALL, MEDIUM, LARGE = (0, DENSE_ITEMS), (2_000, DENSE_ITEMS), (DENSE_ITEMS + 1, np.inf)
 
 # What a ranker can do, and the method that says so.
 ABILITIES = {
@@ -51,15 +65,30 @@ class Ranker:
 
     Parameters
     ----------
+    factors : int ≥ 1
+        Rank: number of components of the model.
+    regularization : float ≥ 0
+    degree : int from 2 to 6
+        Highest order of the products of features.
+    iterations : int ≥ 1
+        Largest number of passes.
+    learning_rate : float > 0
+    neg_prop : int ≥ 1
+        Items sampled as negative per liked item.
+    top_k : int ≥ 1, optional
+        Number of neighbors: of the most similar items that predict an item. None is all.
+    votes : float ≥ 0
+        Exponent of user weights |profile|^−votes; 0 gives equal weights.
     recency : float ≥ 0
         With times, an interaction with k newer ones in its profile has the weight (k + 1)^−recency; 0
         gives equal weights.
+    num_threads : int ≥ 0
+        Threads of the fit; 0 for all.
     random_state : int ≥ 0
 
     Attributes
     ----------
     n_users_, n_items_ : int
-        Sizes at fit.
     popularity_ : (items,) float32
         Users per item at fit.
     times_ : (users, items) float64 CSR
@@ -85,6 +114,7 @@ class Ranker:
     # only protocols in time search it. `searched_where` restricts a parameter to values of another one.
     search_space: ClassVar[dict[str, Any]] = {}
     searched_where: ClassVar[dict[str, tuple[str, tuple[Any, ...]]]] = {}
+    checks: ClassVar[dict[str, Check]] = CHECKS  # by parameter; None passes where it is the default
     candidates: ClassVar[tuple[Candidate, ...]] = ()  # settings for `auto`
     offered: ClassVar[tuple[str, ...]] = ("",)  # settings in lists of models
     n_users_: int
@@ -103,12 +133,16 @@ class Ranker:
 
     def _check_parameters(self) -> None:
         """Raise an InputError for parameters out of range."""
+        for name, check in self.checks.items():
+            value = getattr(self, name, None)
+            if value is not None or getattr(type(self), name, None) is not None:
+                check(name, value)
 
     def _fit(self, data: Data) -> None:
         """Fit; attributes whose names end in _ are kept in files."""
         raise NotImplementedError
 
-    def _scores(self, rows: Rows, users: NDArray[np.int64] | None = None) -> NDArray[np.floating]:
+    def _scores(self, rows: Rows, users: Users = None) -> NDArray[np.floating]:
         """Return new finite scores, (rows, items); `users` are None for rows of others than the fit's.
 
         `_explain(rows, items, users)` returns the `Shares` of some items in each row's scores, aligned
@@ -125,7 +159,7 @@ class Ranker:
         """Return whether scores depend on times of interactions."""
         return "times" in self.uses and getattr(self, "recency", 1.0) > 0
 
-    def falls_back(self, users: NDArray[np.int64] | None, rows: sp.csr_matrix) -> NDArray[np.bool_]:
+    def falls_back(self, users: Users, rows: sp.csr_matrix) -> NDArray[np.bool_]:
         """Return a mask of the rows without information; their scores are popularities."""
         return np.diff(rows.indptr) == 0
 
@@ -135,8 +169,7 @@ class Ranker:
         # Asked for before a search fits, which counts an error of its scorer as NaN.
         if not self.folds_in:
             raise CapabilityError(
-                f"{self.name} cannot rank users it was not fitted on, which "
-                "cross-validation needs: use recsys.evaluate or recsys.tuning"
+                f"{self.name} cannot rank users it was not fitted on: use recsys.evaluate"
             )
         from sklearn.base import BaseEstimator  # late: it takes half a second
 
@@ -185,21 +218,16 @@ class Ranker:
         Parameters
         ----------
         user_items : (users, items) sparse matrix or array
-            Values above 0 are liked items. Rows may be empty. The matrix is not changed.
+            Values above 0 are liked items. Rows may be empty.
         show_progress : bool
             Whether to show a progress bar in a terminal or notebook after three seconds.
         callback : callable, optional
             Called as callback(iteration, seconds, loss) by iterative fits.
         item_features, user_features : (items, …), (users, …) matrix or array, optional
-            Finite numbers.
+            Finite numbers; ignored by rankers that do not use them.
         times : (users, items) sparse matrix, optional
             Positive time of each interaction, in any unit. A time of 0 is unknown and counts as the
             oldest. Times that are all equal are ignored.
-
-        Returns
-        -------
-        Ranker
-            The fitted ranker. Unused side information is checked and ignored.
         """
         self._check_parameters()
         data = checked_data(user_items, times, item_features, user_features)
@@ -250,9 +278,9 @@ class Ranker:
 
         Returns
         -------
-        Recommendations
-            (ids, scores), best first, ties by item index. For one user, arrays of up to N items; for
-            several users, (users, N), padded with id −1 and the lowest float32.
+        (ids, scores)
+            Best first, ties by item index. For one user, arrays of up to N items; for several users,
+            (users, N), padded with id −1 and the lowest float32.
         """
         users, rows = self._request(userid, user_items, recalculate_user, times)
         N, allowed = check_integer("N", N, 1), candidates(self.n_items_, filter_items, items)
@@ -271,13 +299,7 @@ class Ranker:
         *,
         times: Any = None,
     ) -> NDArray[np.float32]:
-        """Return the scores of all items, including liked ones; parameters as in `recommend`.
-
-        Returns
-        -------
-        (users asked for, items) float32
-            float64 if float32 cannot distinguish the scores.
-        """
+        """Return the scores of all items, (users asked for, items); parameters as of `recommend`."""
         return self._all_scores(*self._request(userids, user_items, recalculate_user, times))
 
     def explain(
@@ -290,15 +312,9 @@ class Ranker:
         recalculate_user: bool = False,
         times: Any = None,
     ) -> Explanation:
-        """Return the contributions of the user's liked items to the score of an item.
+        """Return the N largest contributions of one user's liked items to the score of an item.
 
-        Parameters
-        ----------
-        userid, user_items, recalculate_user, times
-            As in `recommend`, of one user.
-        itemid : int
-        N : int ≥ 1
-            Number of contributions to list; the bias includes the others.
+        The bias includes the others. Other parameters: as of `recommend`.
         """
         self._check_capability("explain")
         item, N = check_integer("itemid", itemid, 0), check_integer("N", N, 1)
@@ -307,10 +323,8 @@ class Ranker:
         options = {"recalculate_user": recalculate_user, "times": times}
         [(scores, [shares])] = self.shares(userid, row, [[item]], **options)
         order, score = np.argsort(-np.abs(shares), kind="stable")[:N], float(scores[0])
-        values = shares[order].tolist()
-        return Explanation(
-            score, score - sum(values), list(zip(row.indices[order].tolist(), values, strict=True))
-        )
+        ids, values = row.indices[order].tolist(), shares[order].tolist()
+        return Explanation(score, score - sum(values), list(zip(ids, values, strict=True)))
 
     def shares(
         self,
@@ -323,8 +337,8 @@ class Ranker:
     ) -> list[Shares]:
         """Return (scores, shares) of some items of each user, (n,) and (n, liked) float64.
 
-        Shares are the contributions of the liked items, in the order of the row's indices. `items` are
-        an int array for each user; other parameters as in `recommend`.
+        Shares are in the order of the row's indices; `items` are an int array for each user. Other
+        parameters: as of `recommend`.
         """
         self._check_capability("explain")
         users, rows = self._request(userid, user_items, recalculate_user, times)
@@ -345,7 +359,7 @@ class Ranker:
         self._check_capability("similar-items")
         return self._similarities(*(check_ids("items", ids, self.n_items_) for ids in (items, others)))
 
-    def _similarities(self, items: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.floating]:
+    def _similarities(self, items: Ints, others: Ints) -> NDArray[np.floating]:
         return self._item_similarity(items)[:, others]  # type: ignore[attr-defined, no-any-return]
 
     def similar_items(
@@ -359,8 +373,7 @@ class Ranker:
     ) -> Lists:
         """Return the items most similar to one or several items, including these items.
 
-        Parameters and result are as in `recommend`. `recalculate_item` must be False; `item_users` is
-        ignored.
+        Parameters and result: as of `recommend`; `recalculate_item` must be False.
         """
         self._check_capability("similar-items")
         if recalculate_item:
@@ -376,10 +389,7 @@ class Ranker:
         filter_users: ArrayLike | None = None,
         users: ArrayLike | None = None,
     ) -> Lists:
-        """Return the users most similar to one or several users, including these users.
-
-        Parameters as in `similar_items`.
-        """
+        """Return the users most similar to one or several users, including these users."""
         self._check_capability("similar-users")
         allowed = candidates(self.n_users_, filter_users, users, "users")
         ids = check_ids("userid", userid, self.n_users_)
@@ -388,14 +398,14 @@ class Ranker:
     def save(self, path: str | Path, others: dict[str, Any] | None = None) -> None:
         """Write the fitted ranker, with other arrays by name, to `path` atomically."""
         self._check_fitted()
-        files.write_ranker(path, self, others or {})
+        write_ranker(path, self, others or {})
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a ranker from a file of `save`."""
-        return files.read_ranker(path, cls)[0]  # type: ignore[no-any-return]
+        return read_ranker(path, cls)[0]  # type: ignore[no-any-return]
 
-    def _all_scores(self, users: NDArray[np.int64] | None, rows: Rows) -> NDArray[Any]:
+    def _all_scores(self, users: Users, rows: Rows) -> NDArray[Any]:
         """Return the scores of all items, (rows, items); of rows that fall back popularity."""
         out = self._scores(rows, users)
         empty = self.falls_back(users, rows.matrix)
@@ -407,7 +417,7 @@ class Ranker:
 
     def _request(
         self, userid: Any, user_items: Any, recalculate: bool, times: Any
-    ) -> tuple[NDArray[np.int64] | None, Rows]:
+    ) -> tuple[Users, Rows]:
         self._check_fitted()
         if recalculate and not self.folds_in:
             raise CapabilityError(
@@ -418,24 +428,18 @@ class Ranker:
         users = None if recalculate else userids
         return users, Rows(rows, self._times_of_rows(users, rows, times))
 
-    def _times_of_rows(
-        self, users: NDArray[np.int64] | None, rows: sp.csr_matrix, times: Any
-    ) -> NDArray[np.float64] | None:
+    def _times_of_rows(self, users: Users, rows: sp.csr_matrix, times: Any) -> Floats | None:
         """Return the times of the rows' interactions; None where none are known or none are read."""
         given = checked_times(times, rows.shape)
         if not self.reads_times():
             return None
         if given is not None:
             return aligned(rows, given)
-        if users is None or self.times_ is None:
-            return None
-        return aligned(rows, self.times_, users)
+        return None if users is None or self.times_ is None else aligned(rows, self.times_, users)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_items_"):
-            raise errors.NotFittedError(
-                f"this {self.name} ranker is not fitted: call fit(user_items) first"
-            )
+            raise errors.NotFittedError(f"this {self.name} ranker is not fitted: call fit(user_items)")
 
     def _check_capability(self, capability: str) -> None:
         self._check_fitted()

@@ -1,8 +1,4 @@
-"""Blend: a sum of other rankers' standardized scores.
-
-A part's scores of a user are brought to mean 0 and deviation 1 over all items, so that parts of any
-scale add up, and a blended score is explained by its parts' explanations.
-"""
+"""Blend: a sum of other rankers' scores, each brought to mean 0 and deviation 1 over a user's items."""
 
 from __future__ import annotations
 
@@ -17,6 +13,7 @@ from numpy.typing import NDArray
 
 from recsys.errors import InputError
 from recsys.rankers.base import Data, Ranker, Rows, Shares
+from recsys.rankers.protocol import Floats, Ints, Items, Users
 from recsys.rankers.registry import RANKERS, ranker_of
 from recsys.utils.progress import within
 from recsys.utils.spec import format_spec
@@ -37,23 +34,24 @@ class StandardizedSum(Ranker):
     part_weights_ : (parts,) float64
     """
 
-    part_weights_: NDArray[np.float64]
+    part_weights_: Floats
     part_names_: list[str]
     parts_: list[Ranker]
     ties: str | None
 
     uses: ClassVar[frozenset[str]] = frozenset({"times"})
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.ties is not None:
+            check_choice("ties", self.ties, ("popularity",))
+
     @property
     def parts(self) -> list[Ranker]:
         """The fitted rankers of the blend."""
         return self.parts_
 
-    def _check_parameters(self) -> None:
-        if self.ties is not None:
-            check_choice("ties", self.ties, ("popularity",))
-
-    def _keep(self, names: list[str], parts: list[Ranker], weights: NDArray[np.float64]) -> None:
+    def _keep(self, names: list[str], parts: list[Ranker], weights: Floats) -> None:
         """Keep fitted parts, under the names that they were asked for."""
         for part in parts:
             vars(part).pop("times_", None)  # the blend's own serve all
@@ -72,7 +70,7 @@ class StandardizedSum(Ranker):
         # Users of the fit are scored by rows alone, too, so that explanations add up.
         return [part._scores(_read_by(part, rows)) for part in self.parts_]
 
-    def _scores(self, rows: Rows, users: NDArray[np.int64] | None = None) -> NDArray[np.floating]:
+    def _scores(self, rows: Rows, users: Users = None) -> NDArray[np.floating]:
         return self._weighted(self._part_scores(rows))
 
     def _weighted(self, blocks: list[NDArray[np.floating]]) -> NDArray[np.floating]:
@@ -81,22 +79,15 @@ class StandardizedSum(Ranker):
             out += np.float32(weight) * standardized(scores)
         return out if self.ties is None else break_ties(out, popularity_ranks(self.popularity_))
 
-    def part_scores(
-        self, userid: int, row: sp.csr_matrix, times: sp.csr_matrix | None = None
-    ) -> NDArray[np.float64]:
-        """Return the parts' contributions to the scores of a row, (parts, items); they sum to the score.
-
-        `userid` is only a label: each part folds the row in.
-        """
+    def part_scores(self, userid: int, row: sp.csr_matrix, times: sp.csr_matrix | None = None) -> Floats:
+        """Return the parts' contributions to the scores of a row, (parts, items), which sum to them."""
         self._check_fitted()
         _, rows = self._request([userid], row, True, times)
         scores = [part._all_scores(None, _read_by(part, rows)) for part in self.parts_]
         weighted = zip(scores, self.part_weights_, strict=True)
         return np.concatenate([weight * standardized(block) for block, weight in weighted]).astype(float)
 
-    def _explain(
-        self, rows: Rows, items: Sequence[NDArray[np.int64]], users: NDArray[np.int64] | None = None
-    ) -> list[Shares]:
+    def _explain(self, rows: Rows, items: Items, users: Users = None) -> list[Shares]:
         blocks = self._part_scores(rows)
         scores = self._weighted(blocks)
         shares = [
@@ -113,7 +104,7 @@ class StandardizedSum(Ranker):
         parts = zip(scores, items, shares, strict=True)
         return [(of[some].astype(np.float32).astype(float), one) for of, some, one in parts]
 
-    def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.floating]:
+    def _item_similarity(self, ids: Ints) -> NDArray[np.floating]:
         for part in self.parts_:
             if "similar-items" in part.capabilities:
                 return part._item_similarity(ids)  # type: ignore[attr-defined, no-any-return]
@@ -134,7 +125,7 @@ def standardized(scores: NDArray[np.floating]) -> NDArray[np.float32]:
     return centered.astype(np.float32)
 
 
-def popularity_ranks(popularity: NDArray[np.floating]) -> NDArray[np.float64]:
+def popularity_ranks(popularity: NDArray[np.floating]) -> Floats:
     """Return items' ranks by popularity, 0 to 1, those without users at the mean of the others."""
     known = popularity > 0
     mean = popularity[known].mean(dtype=np.float64) if known.any() else 0.0
@@ -142,7 +133,7 @@ def popularity_ranks(popularity: NDArray[np.floating]) -> NDArray[np.float64]:
     return rank / len(rank)
 
 
-def break_ties(scores: NDArray[np.float32], ranks: NDArray[np.float64]) -> NDArray[np.float64]:
+def break_ties(scores: NDArray[np.float32], ranks: Floats) -> Floats:
     """Return float64 scores of which equal ones are ordered by rank; as float32 they are the same."""
     return scores + ranks * (np.spacing(np.abs(scores)) / np.float64(4.0))
 
@@ -159,7 +150,7 @@ class Blend(StandardizedSum):
     weights : str, or sequence of float, optional
         One number per model, or text joined by +; equal by default.
 
-    Other parameters: as in `StandardizedSum`.
+    Other parameters: as of `StandardizedSum`.
 
     Examples
     --------
@@ -180,27 +171,23 @@ class Blend(StandardizedSum):
         super()._check_parameters()
         self._weights(len(self._unfitted()))
 
-    def _unfitted(self) -> list[Ranker]:
+    def _unfitted(self) -> list[tuple[str, Ranker]]:
+        """Return the names and rankers of the parts."""
         if isinstance(self.models, str) and self.models.strip():
-            parts = [ranker_of(spec) for spec in self._specs(self.models)]
+            specs = [text.strip().replace(";", ",") for text in self.models.split("+")]
+            parts = [(spec, ranker_of(spec)) for spec in specs]
         elif not isinstance(self.models, str) and len(self.models):
-            parts = [copy.deepcopy(part) for part in self.models]
+            parts = [(_name(part), copy.deepcopy(part)) for part in self.models]
         else:
             raise InputError("models must name rankers, as in ease+cf-komd:kernel=mc;degree=2")
-        for part in parts:
-            if not isinstance(part, Ranker):
-                raise InputError(f"models: {part!r} is not a ranker")
+        for _, part in parts:
             if isinstance(part, StandardizedSum):
                 raise InputError(f"models: {part.name} cannot be part of a blend")
             if not part.folds_in:
                 raise InputError(f"models: {part.name} cannot rank users it was not fitted on")
         return parts
 
-    @staticmethod
-    def _specs(models: str) -> list[str]:
-        return [text.strip().replace(";", ",") for text in models.split("+")]
-
-    def _weights(self, count: int) -> NDArray[np.float64]:
+    def _weights(self, count: int) -> Floats:
         if self.weights is None:
             return np.full(count, 1.0 / count)
         given = self.weights.split("+") if isinstance(self.weights, str) else np.ravel(self.weights)
@@ -215,19 +202,20 @@ class Blend(StandardizedSum):
     def _saved_params(self) -> dict[str, Any]:
         params = self.get_params()
         if not isinstance(self.models, str):
-            specs = [format_spec(part.name, part._saved_params()) for part in self.models]
-            params["models"] = "+".join(spec.replace(",", ";") for spec in specs)
+            params["models"] = "+".join(_name(part).replace(",", ";") for part in self.models)
         if self.weights is not None and not isinstance(self.weights, str):
             params["weights"] = "+".join(repr(float(weight)) for weight in self.weights)
         return params
 
     def _fit(self, data: Data) -> None:
-        parts = self._unfitted()
-        if isinstance(self.models, str):
-            names = self._specs(self.models)
-        else:
-            names = [format_spec(part.name, part._saved_params()) for part in parts]
+        names, parts = zip(*self._unfitted(), strict=True)
         for number, (name, part) in enumerate(zip(names, parts, strict=True)):
             with within(name, number, len(parts)):
                 part.fit(data.liked, show_progress=False, times=data.times)
-        self._keep(names, parts, self._weights(len(parts)))
+        self._keep(list(names), list(parts), self._weights(len(parts)))
+
+
+def _name(part: Any) -> str:
+    if not isinstance(part, Ranker):
+        raise InputError(f"models: {part!r} is not a ranker")
+    return format_spec(part.name, part._saved_params())

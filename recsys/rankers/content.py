@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,10 +10,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.rankers.base import Candidate, Data, Ranker, Rows, Shares
-from recsys.rankers.recency import recency_weights
+from recsys.rankers.protocol import Check, Ints, Items, Users, real, recency_weights
 from recsys.rankers.registry import RANKERS
 from recsys.utils.sparse import entries_of, unit_rows
-from recsys.utils.validation import check_real
 
 
 @RANKERS.add("content")
@@ -25,7 +23,7 @@ class Content(Ranker):
     An attribute of n of m items has the weight log(m / n)^idf; the attribute vectors x_i of items have
     unit length. The score of item j is Σ_i v_i ⟨x_i, x_j⟩ · (1 + log(1 + users of j))^popularity over
     the user's items i with weights v_i by recency. Items without interactions are ranked like other
-    items.
+    items. Source of the cosine: Salton and Buckley 1988. Without item features all scores are 0.
 
     Parameters
     ----------
@@ -34,18 +32,7 @@ class Content(Ranker):
     popularity : float ≥ 0
         Exponent of the popularity of items.
 
-    Other parameters: as in `Ranker`.
-
-    Attributes
-    ----------
-    attributes_ : (items, attributes) float32 CSR
-        x.
-    prior_ : (items,) float32
-        (1 + log(1 + users))^popularity.
-
-    Notes
-    -----
-    Source of the cosine: Salton and Buckley 1988. Without item features all scores are 0.
+    Other parameters: as of `Ranker`.
 
     Examples
     --------
@@ -61,6 +48,7 @@ class Content(Ranker):
     recency: float = 1.0
 
     name: ClassVar[str] = "content"
+    checks: ClassVar[dict[str, Check]] = Ranker.checks | {"idf": real(), "popularity": real()}
     uses: ClassVar[frozenset[str]] = frozenset({"item_features", "item_texts", "times"})
     search_space: ClassVar[dict[str, Any]] = {
         "idf": ("real", 0.0, 2.0),
@@ -72,10 +60,6 @@ class Content(Ranker):
         Candidate("idf=2,popularity=1", described=True),
     )
 
-    def _check_parameters(self) -> None:
-        for key in ("idf", "popularity", "recency"):
-            check_real(key, getattr(self, key), 0.0)
-
     def _fit(self, data: Data) -> None:
         items = data.liked.shape[1]
         users = np.bincount(data.liked.indices, minlength=items)
@@ -86,14 +70,12 @@ class Content(Ranker):
         """Return the rows of items that histories are multiplied with, of items without users, too."""
         return sp.diags(self.prior_) @ self.attributes_
 
-    def _scores(self, rows: Rows, users: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
+    def _scores(self, rows: Rows, users: Users = None) -> NDArray[np.float32]:
         votes = recency_weights(rows.matrix, rows.times, self.recency)
         profiles = entries_of(rows.matrix, votes) @ self.attributes_
         return np.asarray((profiles @ self._item_vectors().T).toarray(), dtype=np.float32)
 
-    def _explain(
-        self, rows: Rows, items: Sequence[NDArray[np.int64]], users: NDArray[np.int64] | None = None
-    ) -> list[Shares]:
+    def _explain(self, rows: Rows, items: Items, users: Users = None) -> list[Shares]:
         votes = recency_weights(rows.matrix, rows.times, self.recency)
         vectors, shares = self._item_vectors(), []
         for span, some in zip(rows.spans, items, strict=True):
@@ -101,7 +83,7 @@ class Content(Ranker):
             shares.append(votes[span] * (vectors[some].astype(np.float64) @ own.T).toarray())
         return [(one.sum(axis=1), one) for one in shares]
 
-    def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+    def _item_similarity(self, ids: Ints) -> NDArray[np.float32]:
         return np.asarray((self.attributes_[ids] @ self.attributes_.T).toarray(), dtype=np.float32)
 
 

@@ -13,13 +13,13 @@ from threadpoolctl import threadpool_limits
 
 from recsys._jit import borrowed, in_parts, jit, parallel
 from recsys.errors import FitError
-from recsys.rankers.base import DENSE_ITEMS, Candidate, Data
-from recsys.rankers.item_weights import ItemWeights, co_occurrences, kept_form
+from recsys.rankers.base import DENSE_ITEMS, SMALL, Candidate, Data
+from recsys.rankers.protocol import POSITIVE, Check, Floats, real
 from recsys.rankers.registry import RANKERS
+from recsys.rankers.scoring import ItemWeights, co_occurrences, kept_form
 from recsys.utils.memory import check_memory
 from recsys.utils.sparse import row_votes
 from recsys.utils.threads import safe_blas
-from recsys.utils.validation import check_integer, check_real
 
 SPARSE_ITEMS = 100_000  # up to which `auto` tries it
 
@@ -31,7 +31,11 @@ class EASE(ItemWeights):
 
     With P = (RᵀR + λI)⁻¹ the weights are B_ij = −P_ij/P_jj off the diagonal and 0 on it. The ridge of
     item i with n_i users is λ(n_i / n̄)^ridge_power + n_i·dropout/(1 − dropout), where n̄ is the mean of
-    the positive n_i. With `top_k` each item is regressed exactly on its most similar items only.
+    the positive n_i. With `votes`, the matrix is Rᵀ diag(|u|^−votes) R + λI, and all n are in units of
+    these weights. With `top_k` each item is regressed exactly on its most similar items only. Sources:
+    Steck, Embarrassingly shallow autoencoders for sparse data, 2019; Markov random fields for
+    collaborative filtering, 2019 (`top_k`); Autoencoders that don't overfit towards the identity, 2020
+    (`dropout`: EDLAE, all emphasis on what is hidden).
 
     Parameters
     ----------
@@ -44,23 +48,7 @@ class EASE(ItemWeights):
     top_k : int ≥ 1, optional
         Number of items with the largest cosines that predict an item, in items · top_k³ operations; by
         default all, by the inverse of one matrix of items × items.
-    votes : float ≥ 0
-        Exponent of user weights |u|^−votes: the matrix is Rᵀ diag(|u|^−votes) R + λI, and λ, n_i and n̄
-        are in units of these weights. 0 for Steck's model.
-
-    Other parameters: as in `Ranker`.
-
-    Notes
-    -----
-    Sources: Steck, Embarrassingly shallow autoencoders for sparse data, 2019, and Markov random fields
-    for collaborative filtering, 2019, for the regressions on few items; Autoencoders that don't overfit
-    towards the identity, 2020, for `dropout` (EDLAE, all emphasis on what is hidden).
-
-    Examples
-    --------
-    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
-    >>> EASE(regularization=1.0).fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
-    array([2], dtype=int32)
+    Other parameters: as of `Ranker`.
     """
 
     regularization: float = 500.0
@@ -71,6 +59,11 @@ class EASE(ItemWeights):
     recency: float = 0.0
 
     name: ClassVar[str] = "ease"
+    checks: ClassVar[dict[str, Check]] = ItemWeights.checks | {
+        "regularization": POSITIVE,
+        "ridge_power": real(),
+        "dropout": real(0.0, 1.0, open_high=True),
+    }
     search_space: ClassVar[dict[str, Any]] = {
         "regularization": ("log", 10.0, 5000.0),
         "ridge_power": ("real", 0.0, 1.0),
@@ -78,24 +71,14 @@ class EASE(ItemWeights):
         "recency": ("real", 0.0, 2.0, "times"),
     }
     candidates: ClassVar[tuple[Candidate, ...]] = (
-        Candidate("regularization=300,ridge_power=0.5,dropout=0.4", most_items=DENSE_ITEMS),
+        Candidate("regularization=300,ridge_power=0.5,dropout=0.4", SMALL),
         Candidate(
             "regularization=25,ridge_power=0.3,dropout=0.5,votes=0.5,top_k=100",
-            least_items=DENSE_ITEMS + 1,
-            most_items=SPARSE_ITEMS,
+            (DENSE_ITEMS + 1, SPARSE_ITEMS),
         ),
-        Candidate("regularization=1500,recency=0.5", most_items=DENSE_ITEMS, timed=True),
-        Candidate("regularization=3000,recency=1", most_items=DENSE_ITEMS, timed=True),
+        Candidate("regularization=1500,recency=0.5", SMALL, timed=True),
+        Candidate("regularization=3000,recency=1", SMALL, timed=True),
     )
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_real("regularization", self.regularization, 0.0, open_low=True)
-        check_real("votes", self.votes, 0.0)
-        check_real("ridge_power", self.ridge_power, 0.0)
-        check_real("dropout", self.dropout, 0.0, 1.0, open_high=True)
-        if self.top_k is not None:
-            check_integer("top_k", self.top_k, 1)
 
     def _fit(self, data: Data) -> None:
         votes = row_votes(data.liked, self.votes) if self.votes else None
@@ -113,7 +96,7 @@ class EASE(ItemWeights):
         self.n_users_, self.n_items_ = n_users, items
         self.popularity_ = counts.diagonal().astype(np.float32)
 
-    def _ridge(self, own: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _ridge(self, own: Floats) -> Floats:
         """Return the ridge of each item, given its weighted number of users."""
         ridge = np.full(len(own), float(self.regularization))
         had = own > 0  # the ridge of a cold item only has to be above 0
@@ -121,7 +104,7 @@ class EASE(ItemWeights):
             ridge[had] *= (own[had] / own[had].mean()) ** self.ridge_power
         return ridge + own * (self.dropout / (1.0 - self.dropout))
 
-    def _inverse_weights(self, gram: NDArray[np.float64]) -> NDArray[np.float32]:
+    def _inverse_weights(self, gram: Floats) -> NDArray[np.float32]:
         """Return B_ij = −P_ij / P_jj off the diagonal; the Gram matrix is used up."""
         diagonal = np.diag_indices(len(gram))
         gram[diagonal] += self._ridge(gram[diagonal])
@@ -142,13 +125,10 @@ class EASE(ItemWeights):
     def _regressions(self, counts: sp.csr_matrix, top_k: int) -> sp.csr_matrix:
         """Return the ridge regression of each item on the `top_k` others most like it, float32 CSR.
 
-        With A = RᵀDR + Λ and N_j the items kept for item j, A[N_j, N_j]⁻¹ A[N_j, j] fills column j: the
-        weights −P_ij/P_jj of P = A[N_j ∪ j, N_j ∪ j]⁻¹, EASE on these items alone. N_j are those with
-        the largest cosines c_ij/√(c_ii·c_jj); of equal ones the rarer, then the earlier.
-
-        Sources: Steck 2019 (inverses of sub-matrices); Kolotilina and Yeremin, Factorized sparse
-        approximate inverse preconditionings, 1993; Higham, Accuracy and stability of numerical
-        algorithms, 2002, theorem 10.7 (the least Λ).
+        With A = RᵀDR + Λ and N_j the items kept for item j, A[N_j, N_j]⁻¹ A[N_j, j] fills column j: EASE
+        on these items alone. N_j are those with the largest cosines c_ij/√(c_ii·c_jj); of equal ones the
+        rarer, then the earlier. The least Λ is by Higham, Accuracy and stability of numerical
+        algorithms, 2002, theorem 10.7.
         """
         items, own = counts.shape[0], counts.diagonal()
         ridge = self._ridge(own)

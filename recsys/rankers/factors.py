@@ -6,7 +6,6 @@ copied out. BLAS runs on one thread around it, as it asks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar
@@ -20,20 +19,14 @@ from threadpoolctl import threadpool_limits
 from recsys._jit import check_openmp
 from recsys.errors import FitError
 from recsys.rankers.base import Candidate, Data, Ranker, Rows, Shares
+from recsys.rankers.protocol import POSITIVE, Check, Floats, Ints, Items, Users
 from recsys.rankers.registry import RANKERS
 from recsys.rankers.scoring import cosines
 from recsys.utils.memory import check_fits
 from recsys.utils.progress import report
 from recsys.utils.sparse import binary
-from recsys.utils.validation import MOST, check_ids, check_integer, check_real, clean_matrix
+from recsys.utils.validation import check_ids, clean_matrix
 
-RANGES = {
-    "factors": (1, MOST),
-    "iterations": (1, MOST),
-    "neg_prop": (1, MOST),
-    "num_threads": (0, MOST),
-    "random_state": (0, 2**32 - 1),
-}
 MOST_LIKES = 300_000  # beyond, folding in users takes `auto` too long
 LEAST_RIDGE = 1e-4  # of a fold-in: without one, what liked items alone say can be without bound
 STEPS, HALVINGS = 100, 30
@@ -42,17 +35,7 @@ ENOUGH = 1e-7  # of a Newton step: what is left is rounding
 
 
 class ImplicitFactors(Ranker):
-    """Base of the matrix factorizations, fitted by implicit.
-
-    Parameters
-    ----------
-    factors : int ≥ 1
-    learning_rate : float > 0
-    regularization : float ≥ 0
-    iterations : int ≥ 1
-    num_threads : int ≥ 0
-        0 for all. Only 1 is reproducible, because updates of implicit race.
-    """
+    """Base of the matrix factorizations, fitted by implicit."""
 
     user_factors_: NDArray[np.float32]
     item_factors_: NDArray[np.float32]
@@ -60,14 +43,6 @@ class ImplicitFactors(Ranker):
     num_threads: int
 
     model: ClassVar[tuple[str, str]]  # module and class of implicit, whose parameters are ours
-
-    def _check_parameters(self) -> None:
-        given = self.get_params()
-        for key in given.keys() & RANGES.keys():
-            check_integer(key, given[key], *RANGES[key])
-        for key in given.keys() & {"alpha", "learning_rate"}:
-            check_real(key, given[key], 0.0, open_low=True)
-        check_real("regularization", given["regularization"], 0.0)
 
     def _fit(self, data: Data) -> None:
         users, items = data.liked.shape
@@ -100,11 +75,11 @@ class ImplicitFactors(Ranker):
         if not (np.isfinite(self.user_factors_).all() and np.isfinite(self.item_factors_).all()):
             raise FitError(diverged)
 
-    def _folded(self, rows: sp.csr_matrix) -> NDArray[np.float64]:
+    def _folded(self, rows: sp.csr_matrix) -> Floats:
         """Return the factors of rows of interactions, (rows, factors)."""
         raise NotImplementedError
 
-    def _scores(self, rows: Rows, users: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
+    def _scores(self, rows: Rows, users: Users = None) -> NDArray[np.float32]:
         vectors = self._folded(rows.matrix) if users is None else self.user_factors_[users]
         return np.asarray(vectors @ self.item_factors_.T, dtype=np.float32)
 
@@ -129,13 +104,13 @@ class ImplicitFactors(Ranker):
         """`user_factors_`, or None before fit, as in implicit."""
         return getattr(self, "user_factors_", None)
 
-    def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+    def _item_similarity(self, ids: Ints) -> NDArray[np.float32]:
         return cosines(self.item_factors_, ids)
 
-    def _similarities(self, items: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float32]:
+    def _similarities(self, items: Ints, others: Ints) -> NDArray[np.float32]:
         return cosines(self.item_factors_, items, others)
 
-    def _user_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+    def _user_similarity(self, ids: Ints) -> NDArray[np.float32]:
         return cosines(self.user_factors_, ids)
 
 
@@ -144,27 +119,17 @@ class ImplicitFactors(Ranker):
 class ALS(ImplicitFactors):
     """Weighted matrix factorization by alternating least squares (WRMF), fitted by implicit.
 
-    Minimizes Σ_ui c_ui(p_ui − x_u·y_i)² + λ(Σ_u ‖x_u‖² + Σ_i ‖y_i‖²), where p = 1 for interactions.
-    The confidence of a liked item is alpha × its value, as in implicit; of other items it is 1. Hu,
-    Koren and Volinsky define C = 1 + aR: for values of 1, alpha = 1 + a. The thesis uses a = 1, so
-    `alpha=2`.
+    Minimizes Σ_ui c_ui(p_ui − x_u·y_i)² + λ(Σ_u ‖x_u‖² + Σ_i ‖y_i‖²), where p = 1 for interactions. The
+    confidence of a liked item is alpha × its value, as in implicit; of other items it is 1. Hu, Koren
+    and Volinsky define C = 1 + aR: for values of 1, alpha = 1 + a. The thesis uses a = 1, so `alpha=2`.
+    Sources: Hu, Koren and Volinsky 2008; Polato's thesis, (5.1), with p = 1 for all pairs by mistake.
 
     Parameters
     ----------
-    factors : int ≥ 1
-    regularization : float ≥ 0
-        λ.
     alpha : float > 0
         Confidence of an interaction of value 1.
-    iterations : int ≥ 1
-    random_state : int ≥ 0
-    num_threads : int ≥ 0
-        0 for all; the result does not depend on it.
 
-    Notes
-    -----
-    Sources: Hu, Koren and Volinsky 2008; Polato's thesis, (5.1), which prints the target 1 for all
-    pairs.
+    Other parameters: as of `Ranker`; `regularization` is λ.
 
     Examples
     --------
@@ -181,6 +146,7 @@ class ALS(ImplicitFactors):
     num_threads: int = 0
 
     name: ClassVar[str] = "als"
+    checks: ClassVar[dict[str, Check]] = Ranker.checks | {"alpha": POSITIVE}
     model: ClassVar[tuple[str, str]] = ("implicit.als", "AlternatingLeastSquares")
     weighted: ClassVar[bool] = True  # values above 0 are confidences
     search_space: ClassVar[dict[str, Any]] = {
@@ -189,7 +155,7 @@ class ALS(ImplicitFactors):
         "alpha": ("log", 0.5, 40.0),
     }
 
-    def _folded(self, rows: sp.csr_matrix) -> NDArray[np.float64]:
+    def _folded(self, rows: sp.csr_matrix) -> Floats:
         """Solve (YᵀY + λI + Yᵀ(C−I)Y) x = YᵀC1 for the rows."""
         items = self.item_factors_.astype(np.float64)
         base = items.T @ items + self.regularization * np.eye(items.shape[1])
@@ -208,13 +174,7 @@ class ALS(ImplicitFactors):
 class BPR(ImplicitFactors):
     """Bayesian personalized ranking by stochastic steps over pairs, fitted by implicit.
 
-    Other parameters: as in `ImplicitFactors`.
-
-    Examples
-    --------
-    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
-    >>> BPR(iterations=500).fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
-    array([2], dtype=int32)
+    Other parameters: as of `Ranker`. Only `num_threads=1` is reproducible: updates of implicit race.
     """
 
     factors: int = 64
@@ -242,7 +202,8 @@ class LMF(ImplicitFactors):
 
     Scores x·y_i + b_i + c are log-odds of an interaction, with factors x and y and biases c and b of
     user and item. Users of the fit have fitted factors; new users, and all users in a blend, are folded
-    in by maximum likelihood with fixed item factors.
+    in by maximum likelihood with fixed item factors. Source: Johnson, Logistic matrix factorization for
+    implicit feedback data, 2014.
 
     Parameters
     ----------
@@ -250,17 +211,7 @@ class LMF(ImplicitFactors):
         Negatives sampled per liked item by popularity; implicit 0.7 limits them to factors + 2 for each
         user and item.
 
-    Other parameters: as in `ImplicitFactors`.
-
-    Notes
-    -----
-    Source: Johnson, Logistic matrix factorization for implicit feedback data, 2014.
-
-    Examples
-    --------
-    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
-    >>> LMF().fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
-    array([2], dtype=int32)
+    Other parameters: as of `BPR`.
     """
 
     factors: int = 30
@@ -281,7 +232,7 @@ class LMF(ImplicitFactors):
         Candidate("factors=8,regularization=2", most_likes=MOST_LIKES),
     )
 
-    def _folded(self, rows: sp.csr_matrix) -> NDArray[np.float64]:
+    def _folded(self, rows: sp.csr_matrix) -> Floats:
         items, bias = self.item_factors_.astype(np.float64), self.item_factors_.shape[1] - 2
         share = self.popularity_.astype(np.float64) / max(float(self.popularity_.sum()), 1e-300)
         negatives = np.minimum(np.diff(rows.indptr) * float(self.neg_prop), items.shape[1])
@@ -296,14 +247,8 @@ class LMF(ImplicitFactors):
         out[negatives == 0] = 0.0
         return np.insert(out, bias, 1.0, axis=1)
 
-    def _explain(
-        self, rows: Rows, items: Sequence[NDArray[np.int64]], users: NDArray[np.int64] | None = None
-    ) -> list[Shares]:
-        """Share scores by the derivative, which is 0 at the most likely x.
-
-        λx = Σ_{i liked} (1 − σ(s_i)) y_i less what the sampled items say: the share of interaction i in
-        the score of t is (1 − σ(s_i)) y_i·y_t / λ, without the biases.
-        """
+    def _explain(self, rows: Rows, items: Items, users: Users = None) -> list[Shares]:
+        """Share (1 − σ(s_i)) y_i·y_t / λ of liked item i in the score of t: a term of the optimal λx."""
         vectors = self._folded(rows.matrix) if users is None else self.user_factors_[users]
         ridge, out = max(self.regularization, LEAST_RIDGE), []
         for vector, span, some in zip(vectors, rows.spans, items, strict=True):
@@ -314,26 +259,17 @@ class LMF(ImplicitFactors):
         return out
 
 
-def logistic_fold_in(
-    liked: NDArray[np.float64],
-    others: NDArray[np.float64],
-    Y: NDArray[np.float64],
-    bias: NDArray[np.float64],
-    ridge: float,
-) -> NDArray[np.float64]:
+def logistic_fold_in(liked: Floats, others: Floats, Y: Floats, bias: Floats, ridge: float) -> Floats:
     """Return argmin over x of Σ_{i liked} log(1 + e^−s_i) + Σ_j w_j log(1 + e^s_j) + ridge/2 ‖x‖².
 
     s_i = x·y_i + b_i; `liked`, (users, items), are ones, and `others` weights w: how often an item is
     sampled in expectation. By Newton's method with halved steps, all users at once.
-
-    Source: Johnson, Logistic matrix factorization for implicit feedback data, 2014; with negatives drawn
-    by popularity, as implicit draws them, and here all of them at once.
     """
     d = Y.shape[1]
     every, target = liked + others, liked @ Y
     products = (Y[:, :, None] * Y[:, None, :]).reshape(len(Y), d * d)
 
-    def loss_at(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def loss_at(x: Floats) -> Floats:
         scores = x @ Y.T + bias
         losses = (every * np.logaddexp(0.0, scores) - liked * scores).sum(axis=1)
         return np.asarray(losses + ridge / 2 * (x**2).sum(axis=1))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,20 +9,19 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.rankers.base import DENSE_ITEMS, Candidate, Data, Ranker, Rows, Shares
+from recsys.rankers.base import LARGE, SMALL, Candidate, Data, Ranker, Rows, Shares
 from recsys.rankers.msdw import largest_eigenvalue
-from recsys.rankers.recency import recency_weights
+from recsys.rankers.protocol import Check, Floats, Ints, Items, Users, one_of, real, recency_weights
 from recsys.rankers.registry import RANKERS
 from recsys.utils.linalg import leading_singular
 from recsys.utils.memory import check_fits
 from recsys.utils.sparse import entries_of, owners, row_votes
-from recsys.utils.validation import MOST, check_choice, check_integer, check_real
 
 IDEAL, GF_CF = "ideal", "gf-cf"
 MOST_POWER = 4.0  # beyond, float32 ends
 OVERSAMPLES, PASSES = 40, 8  # of the randomized decomposition
 LEAST = 1e-6  # of the largest singular value: what is below it is rounding
-LARGE, LEAST_SINGLE = 20_000, 1e-5  # users and items from which on it is in float32
+SINGLE_FROM, LEAST_SINGLE = 20_000, 1e-5  # users and items from which on it is in float32
 
 
 @RANKERS.add("graph-filter")
@@ -35,33 +33,22 @@ class GraphFilter(Ranker):
     items. P is AᵀA divided by its largest eigenvalue; it smooths a row over co-occurring items. F =
     D^(−item_power) VVᵀ D^item_power projects a row on the `factors` leading right singular vectors V of
     A. The scores of row x are xP + `ideal_weight`·xF (`gf-cf`) or xF (`ideal`). Products with R apply P
-    without a dense matrix of items.
+    without a dense matrix of items. Source: Shen et al., How powerful is graph convolution for
+    recommendation?, 2021. Decomposition: Halko, Martinsson and Tropp, Finding structure with randomness,
+    2011.
 
     Parameters
     ----------
     filter : "gf-cf" or "ideal"
     factors : int ≥ 1
-        Number of columns of V, at most the rank of A. It has an effect only if it is much smaller than
-        this rank.
+        Number of columns of V; it has an effect only if it is much smaller than the rank of A.
     ideal_weight : float ≥ 0
     votes : float in 0…4
         Exponent of user weights; larger values reduce the weight of users with long profiles.
     item_power : float in 0…4
         Exponent of item popularity; larger values reduce the weight of popular items in a profile.
-    random_state : int ≥ 0
-        Seed of the randomized decomposition.
 
-    Other parameters: as in `Ranker`.
-
-    Attributes
-    ----------
-    directions_ : (factors, items) float32
-        Vᵀ; fewer rows if the rank of A is lower.
-
-    Notes
-    -----
-    Source: Shen et al., How powerful is graph convolution for recommendation?, 2021. Decomposition:
-    Halko, Martinsson and Tropp, Finding structure with randomness, 2011.
+    Other parameters: as of `Ranker`.
 
     Examples
     --------
@@ -80,6 +67,12 @@ class GraphFilter(Ranker):
     random_state: int = 0
 
     name: ClassVar[str] = "graph-filter"
+    checks: ClassVar[dict[str, Check]] = Ranker.checks | {
+        "filter": one_of(GF_CF, IDEAL),
+        "ideal_weight": real(),
+        "votes": real(0.0, MOST_POWER),
+        "item_power": real(0.0, MOST_POWER),
+    }
     uses: ClassVar[frozenset[str]] = frozenset({"times"})
     search_space: ClassVar[dict[str, Any]] = {
         "filter": (GF_CF, IDEAL),
@@ -93,18 +86,9 @@ class GraphFilter(Ranker):
         "ideal_weight": ("filter", (GF_CF,)),
     }
     candidates: ClassVar[tuple[Candidate, ...]] = (
-        Candidate("filter=gf-cf", least_items=DENSE_ITEMS + 1),
-        Candidate("filter=ideal,factors=64", most_items=DENSE_ITEMS),
+        Candidate("filter=gf-cf", LARGE),
+        Candidate("filter=ideal,factors=64", SMALL),
     )
-
-    def _check_parameters(self) -> None:
-        check_choice("filter", self.filter, (GF_CF, IDEAL))
-        check_integer("factors", self.factors, 1, MOST)
-        for name in ("ideal_weight", "recency"):
-            check_real(name, getattr(self, name), 0.0)
-        for name in ("votes", "item_power"):
-            check_real(name, getattr(self, name), 0.0, MOST_POWER)
-        check_integer("random_state", self.random_state, 0, 2**32 - 1)
 
     def _fit(self, data: Data) -> None:
         liked = data.liked
@@ -121,24 +105,18 @@ class GraphFilter(Ranker):
                 A.data /= np.sqrt(largest_eigenvalue(liked, per_user, self.per_item_))
             self.normalized_ = A.astype(np.float32)
 
-    def _scores(self, rows: Rows, users: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
+    def _scores(self, rows: Rows, users: Users = None) -> NDArray[np.float32]:
         x = entries_of(rows.matrix, recency_weights(rows.matrix, rows.times, self.recency))
         scale = self.per_item_
         along = (x @ sp.diags(scale)) @ self.directions_.T.astype(np.float64)
         out = np.asarray((along @ self.directions_) / scale, dtype=np.float32)
         if self.filter == GF_CF:
             out *= np.float32(self.ideal_weight)
-            out += self._smoothed(x)
+            A = self.normalized_
+            out += np.asarray((A.T @ (A @ x.T.toarray())).T, dtype=np.float32)
         return out
 
-    def _smoothed(self, x: sp.csr_matrix) -> NDArray[np.float32]:
-        """Return xP."""
-        A = self.normalized_
-        return np.asarray((A.T @ (A @ x.T.toarray())).T, dtype=np.float32)
-
-    def _explain(
-        self, rows: Rows, items: Sequence[NDArray[np.int64]], users: NDArray[np.int64] | None = None
-    ) -> list[Shares]:
+    def _explain(self, rows: Rows, items: Items, users: Users = None) -> list[Shares]:
         scale, out = self.per_item_, []
         votes = recency_weights(rows.matrix, rows.times, self.recency)
         columns = self.normalized_.T.tocsr().astype(np.float64) if self.filter == GF_CF else None
@@ -151,14 +129,14 @@ class GraphFilter(Ranker):
             out.append(((shares := shares * votes[span]).sum(axis=1), shares))
         return out
 
-    def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+    def _item_similarity(self, ids: Ints) -> NDArray[np.float32]:
         alone = sp.csr_matrix(
             (np.ones(len(ids), np.float32), ids, np.arange(len(ids) + 1)), (len(ids), self.n_items_)
         )
         return self._scores(Rows(alone))
 
 
-def _leading_directions(A: sp.csr_matrix, factors: int, seed: int) -> NDArray[np.float64]:
+def _leading_directions(A: sp.csr_matrix, factors: int, seed: int) -> Floats:
     """Return the leading right singular vectors of A as rows, without those that are rounding."""
     users, items = np.flatnonzero(np.diff(A.indptr)), np.flatnonzero(A.getnnz(axis=0))
     if not A.nnz:
@@ -175,7 +153,7 @@ def _leading_directions(A: sp.csr_matrix, factors: int, seed: int) -> NDArray[np
         "lower factors",
     )
     least = LEAST
-    if sum(B.shape) >= LARGE:
+    if sum(B.shape) >= SINGLE_FROM:
         B, least = B.astype(np.float32), LEAST_SINGLE
     _, values, V = leading_singular(B, k, oversamples=more, passes=PASSES, seed=seed, flip_sign=False)
     found = values > least * values[0]

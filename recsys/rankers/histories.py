@@ -1,13 +1,12 @@
 """Rankers of histories: half of a profile predicts the other half, by features of both sides.
 
 A user is the items of the row, scaled to unit length, and so needs no refit; an item is its identity,
-with its features if there are any, so that cold items are ranked by what they are like. An item never
-predicts itself.
+with its features if there are any, so that cold items are ranked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -16,18 +15,12 @@ from numpy.typing import NDArray
 
 from recsys.multilinear import PairTerm, object_tables
 from recsys.rankers.base import Data, Ranker, Rows, Shares
+from recsys.rankers.protocol import Check, Floats, Ints, Items, Users, integer
 from recsys.rankers.scoring import cosines
 from recsys.utils.memory import check_fits
 from recsys.utils.sparse import binary, masked, owners, random_halves, unit_rows
-from recsys.utils.validation import MOST, check_integer, check_real, clean_matrix
+from recsys.utils.validation import clean_matrix
 
-RANGES = (
-    ("factors", 1, MOST),
-    ("neg_prop", 1, MOST),
-    ("iterations", 1, MOST),
-    ("random_state", 0, None),
-    ("degree", 2, 6),
-)
 EMPTY = 0.2  # of the users, whose empty histories are trained on where users have features
 
 
@@ -36,23 +29,12 @@ class Pairs(NamedTuple):
 
     A: sp.csr_matrix  # features of histories
     B: sp.csr_matrix  # features of items
-    pairs: NDArray[np.int64]  # (n, 2): rows of A and of B
+    pairs: Ints  # (n, 2): rows of A and of B
     labels: NDArray[np.int8]  # 1 for items of the other half of the profile
 
 
 class HistoryRanker(Ranker):
-    """Base of the rankers that score features of a history and of an item.
-
-    Parameters
-    ----------
-    factors : int ≥ 1
-        Rank.
-    regularization : float ≥ 0
-    neg_prop : int ≥ 1
-        Negative items sampled per liked item.
-    iterations : int ≥ 1
-        Passes over the pairs.
-    """
+    """Base of the rankers that score features of a history and of an item."""
 
     random_state: int
     neg_prop: int  # of those that sample pairs
@@ -61,30 +43,20 @@ class HistoryRanker(Ranker):
     item_vectors_: NDArray[np.float32]
 
     uses: ClassVar[frozenset[str]] = frozenset({"item_features", "user_features"})
+    checks: ClassVar[dict[str, Check]] = Ranker.checks | {"degree": integer(2, 6)}
+    additive: ClassVar[bool] = False  # whether a score is the sum of its features' shares
 
     def _learn(self, liked: sp.csr_matrix) -> None:
         """Learn from the interactions, with the features in place."""
         raise NotImplementedError
 
-    def _row_vectors(
-        self, rows: sp.csr_matrix, users: NDArray[np.int64] | None = None
-    ) -> NDArray[np.float64]:
+    def _row_vectors(self, rows: sp.csr_matrix, users: Users = None) -> Floats:
         """Return the row side, (rows, factors), in the order of `item_vectors_`."""
         raise NotImplementedError
 
-    def _feature_shares(
-        self, A: sp.csr_matrix, items: Sequence[NDArray[np.int64]]
-    ) -> list[NDArray[np.float64]]:
+    def _feature_shares(self, A: sp.csr_matrix, items: Items) -> list[Floats]:
         """Return what each feature of each history adds to scores, (items, features)."""
         raise NotImplementedError
-
-    def _check_parameters(self) -> None:
-        given = self.get_params()
-        for key, low, high in RANGES:
-            if key in given:
-                check_integer(key, given[key], low, high)
-        if "regularization" in given:
-            check_real("regularization", given["regularization"], 0.0)
 
     def _fit(self, data: Data) -> None:
         self.item_features_, self.user_features_ = data.item_features, data.user_features
@@ -94,23 +66,16 @@ class HistoryRanker(Ranker):
         self._learn(data.liked)
 
     def _items(self, items: int) -> sp.csr_matrix:
-        """Return the items' features: unit rows of what is known of them, and identity.
-
-        What is known comes first: descent visits features in order, and what identities may explain
-        first is not learned of cold items.
-        """
+        """Return the items' features: unit rows of what is known of them, and identity."""
+        # What is known comes first: descent visits features in order, and what identities explain is
+        # not learned of cold items.
         identity = sp.identity(items, format="csr")
         if self.item_features_ is None:
             return identity
         return sp.csr_matrix(sp.hstack([unit_rows(self.item_features_), identity], format="csr"))
 
-    def _history_features(
-        self, rows: sp.csr_matrix, users: NDArray[np.int64] | None = None
-    ) -> sp.csr_matrix:
-        """Return histories as features: the items' rows summed, scaled to unit length.
-
-        Before them stands what is known of the users, if anything; nothing where they are not named.
-        """
+    def _history_features(self, rows: sp.csr_matrix, users: Users = None) -> sp.csr_matrix:
+        """Return features of histories: the users' own, and the items' rows summed to unit length."""
         history = unit_rows(sp.csr_matrix(binary(rows) @ self._items(rows.shape[1])))
         if self.user_features_ is None:
             return history
@@ -123,7 +88,7 @@ class HistoryRanker(Ranker):
         known = 0 if self.user_features_ is None else self.user_features_.shape[1]
         return int(known + self._items(items).shape[1])
 
-    def falls_back(self, users: NDArray[np.int64] | None, rows: sp.csr_matrix) -> NDArray[np.bool_]:
+    def falls_back(self, users: Users, rows: sp.csr_matrix) -> NDArray[np.bool_]:
         """Return a mask of the rows without information, also of the user's features."""
         empty = super().falls_back(users, rows)
         if self.user_features_ is None or users is None:
@@ -132,11 +97,8 @@ class HistoryRanker(Ranker):
 
     def _halves(
         self, liked: sp.csr_matrix, rng: np.random.Generator
-    ) -> tuple[sp.csr_matrix, sp.csr_matrix, NDArray[np.int64]]:
-        """Return histories, their target items, and their users.
-
-        Where users have features there are also some empty histories, which predict whole profiles.
-        """
+    ) -> tuple[sp.csr_matrix, sp.csr_matrix, Ints]:
+        """Return histories, some of them empty where users have features, target items, and users."""
         half, other = split_profiles(liked, rng)
         whose = np.tile(np.flatnonzero(np.diff(liked.indptr) >= 2), 2)
         if self.user_features_ is None:
@@ -160,42 +122,36 @@ class HistoryRanker(Ranker):
         A, B = self._history_features(half, whose), self._items(liked.shape[1])
         return Pairs(A, B, np.column_stack([rows, items]), labels)
 
-    def _scores(self, rows: Rows, users: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
+    def _popularity_vectors(self, liked: sp.csr_matrix) -> NDArray[np.float32]:
+        """Return numbers of users as vectors of items, where nothing else can be learned."""
+        return np.bincount(liked.indices, minlength=liked.shape[1])[:, None].astype(np.float32)
+
+    def _scores(self, rows: Rows, users: Users = None) -> NDArray[np.float32]:
         vectors = self._row_vectors(rows.matrix, users)
         return np.asarray(vectors @ self.item_vectors_.T, dtype=np.float32)
 
-    def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+    def _item_similarity(self, ids: Ints) -> NDArray[np.float32]:
         return cosines(self.item_vectors_, ids)
 
-    def _similarities(self, items: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float32]:
+    def _similarities(self, items: Ints, others: Ints) -> NDArray[np.float32]:
         return cosines(self.item_vectors_, items, others)
 
-    def _some_scores(
-        self, A: sp.csr_matrix, rows: Rows, items: Sequence[NDArray[np.int64]], users: Any
-    ) -> list[NDArray[np.float64]]:
-        """Return scores of some items for each row, whose history features are A."""
-        vectors = self._row_vectors(rows.matrix, users)
-        parts = zip(vectors, items, strict=True)
-        return [self.item_vectors_[some].astype(np.float64) @ vector for vector, some in parts]
-
-    def _shared(
-        self, rows: Rows, items: Sequence[NDArray[np.int64]], users: NDArray[np.int64] | None = None
-    ) -> list[Shares]:
+    def _shared(self, rows: Rows, items: Items, users: Users = None) -> list[Shares]:
         """Return scores and the contribution of each item of the rows, from those of features."""
         A, of_items = self._history_features(rows.matrix, users), self._items(rows.matrix.shape[1])
         first = A.shape[1] - of_items.shape[1]  # features of the user come before
-        scores, shares, out = (
-            self._some_scores(A, rows, items, users),
-            self._feature_shares(A, items),
-            [],
-        )
-        for k, span in enumerate(rows.spans):
+        adds, out = self._feature_shares(A, items), []
+        vectors = None if self.additive else self._row_vectors(rows.matrix, users)
+        for k, (span, some, shares) in enumerate(zip(rows.spans, items, adds, strict=True)):
+            scores = shares.sum(axis=1)
+            if vectors is not None:
+                scores = self.item_vectors_[some].astype(np.float64) @ vectors[k]
             names = A.indices[A.indptr[k] : A.indptr[k + 1]]
             of_history = names >= first
             own = of_items[rows.matrix.indices[span]][:, names[of_history] - first]
             totals = np.asarray(own.sum(axis=0)).ravel()  # a feature goes to the items that it came from
-            of_features = shares[k][:, of_history] / np.where(totals == 0, np.inf, totals)
-            out.append((scores[k], (own @ of_features.T).T))
+            of_features = shares[:, of_history] / np.where(totals == 0, np.inf, totals)
+            out.append((scores, (own @ of_features.T).T))
         return out
 
 
@@ -208,10 +164,7 @@ class Embedded(HistoryRanker):
         return self.item_vectors_
 
     def user_embeddings(self, user_items: sp.csr_matrix) -> NDArray[np.float32]:
-        """Return the row side, (rows, factors) float32.
-
-        A matrix of as many rows as the fit had is taken for that of the fit: its users' features count.
-        """
+        """Return the row side, (rows, factors) float32; as many rows as the fit had are its users."""
         self._check_fitted()
         rows = clean_matrix(user_items, n_items=self.n_items_)
         users = np.arange(self.n_users_) if rows.shape[0] == self.n_users_ else None
@@ -219,22 +172,12 @@ class Embedded(HistoryRanker):
 
 
 class PairTermRanker(HistoryRanker):
-    """Base of the rankers with products of up to `degree` features of history and item.
+    """Base of the rankers with products of up to `degree` features of history and item."""
 
-    Attributes
-    ----------
-    degrees_ : list of int
-        Degree of each term.
-    whole_ : list of bool
-        Whether a term is over the concatenation of both sides, instead of products across them.
-    lefts_ : list of (features, factors) float64
-    item_vectors_ : (items, …) float32
-        The item side of all terms, evaluated on the features of every item.
-    """
-
-    degrees_: list[int]
-    whole_: list[bool]
-    lefts_: list[NDArray[np.float64]]
+    degrees_: list[int]  # of each term
+    whole_: list[bool]  # whether a term is over both sides together, instead of products across them
+    lefts_: list[Floats]  # (features, factors) of each term
+    # The vectors of items, (items, …), are the item side of all terms.
     link: ClassVar[str]  # the link predictor of `recsys.links` that learns the terms
 
     def _model(self, **params: Any) -> Any:
@@ -251,9 +194,8 @@ class PairTermRanker(HistoryRanker):
         self.degrees_ = [term.degree for term in terms]
         self.whole_ = [bool(term.coefficients[0]) for term in terms]
         self.lefts_ = [np.ascontiguousarray(term.left) for term in terms]
-        if found is None:  # nothing but popularity can be learned
-            counts = np.bincount(liked.indices, minlength=liked.shape[1])
-            self.item_vectors_ = np.ascontiguousarray(counts[:, None], dtype=np.float32)
+        if found is None:
+            self.item_vectors_ = self._popularity_vectors(liked)
         else:
             self.item_vectors_ = self._item_vectors(terms, found.B)
 
@@ -267,36 +209,31 @@ class PairTermRanker(HistoryRanker):
                     vectors.append(term.weights[s] * table[:, m - t])
         return np.ascontiguousarray(np.array(vectors).T, dtype=np.float32)
 
-    def _row_vectors(
-        self, rows: sp.csr_matrix, users: NDArray[np.int64] | None = None
-    ) -> NDArray[np.float64]:
+    def _row_vectors(self, rows: sp.csr_matrix, users: Users = None) -> Floats:
         if not self.degrees_:
             return np.ones((rows.shape[0], 1))
-        A, out = self._history_features(rows, users), []
-        for m, whole, left in zip(self.degrees_, self.whole_, self.lefts_, strict=True):
-            for s in range(left.shape[1]):
-                table = object_tables(A, np.ascontiguousarray(left[:, s]), m)
-                out += [table[:, t] for t in orders(m, whole)]
-        return np.array(out).T
+        tables = self._tables(self._history_features(rows, users))
+        return np.array([table[:, t] for used, _, table in tables for t in used]).T
 
-    def _feature_shares(
-        self, A: sp.csr_matrix, items: Sequence[NDArray[np.int64]]
-    ) -> list[NDArray[np.float64]]:
+    def _tables(self, A: sp.csr_matrix) -> Iterator[tuple[range, Floats, NDArray[Any]]]:
+        """Yield the orders, the parameters and the table of products of each component of each term."""
+        for m, whole, left in zip(self.degrees_, self.whole_, self.lefts_, strict=True):
+            for p in np.ascontiguousarray(left.T):
+                yield orders(m, whole), p, object_tables(A, p, m)
+
+    def _feature_shares(self, A: sp.csr_matrix, items: Items) -> list[Floats]:
         """Share a product of t features of the history evenly among them (Aumann–Shapley).
 
         For a term of order t in the history: share_j = a_j ∂/∂a_j ÷ t, which sum to the term.
         """
         owner, columns = owners(A), []
-        for m, whole, left in zip(self.degrees_, self.whole_, self.lefts_, strict=True):
-            for s in range(left.shape[1]):
-                p = np.ascontiguousarray(left[:, s])
-                table, z = object_tables(A, p, m), p[A.indices] * A.data
-                slopes = np.zeros((m + 1, A.nnz))  # ∂A^t/∂a_j·a_j of each feature
-                rest = np.ones(A.nnz)
-                for t in range(1, m + 1):
-                    slopes[t] = z * rest
-                    rest = table[owner, t] - z * rest
-                columns += [slopes[t] / max(t, 1) for t in orders(m, whole)]
+        for used, p, table in self._tables(A):
+            z, slopes = p[A.indices] * A.data, [np.zeros(A.nnz)]  # ∂A^t/∂a_j·a_j of each feature
+            rest = np.ones(A.nnz)
+            for t in range(1, table.shape[1]):
+                slopes.append(z * rest)
+                rest = table[owner, t] - z * rest
+            columns += [slopes[t] / max(t, 1) for t in used]
         vectors = np.array(columns).reshape(-1, A.nnz)
         out = []
         for some, begin, end in zip(items, A.indptr[:-1], A.indptr[1:], strict=True):
@@ -322,7 +259,7 @@ def split_profiles(
 
 def sample_pairs(
     positives: sp.csr_matrix, known: sp.csr_matrix, negatives: int, rng: np.random.Generator
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int8]]:
+) -> tuple[Ints, Ints, NDArray[np.int8]]:
     """Return rows, items and labels: every positive, and items drawn from those a row does not have."""
     owner = owners(positives)
     rows = np.repeat(owner, negatives)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,25 +12,28 @@ from numpy.typing import NDArray
 
 from recsys.errors import FitError
 from recsys.multilinear import PairTerm
-from recsys.rankers.base import DENSE_ITEMS, Candidate, Rows
+from recsys.rankers.base import LARGE, SMALL, Candidate, Rows
 from recsys.rankers.histories import Embedded, HistoryRanker, Pairs, PairTermRanker
+from recsys.rankers.protocol import POSITIVE, Check, Floats, Ints, Items, Users, integer, one_of, real
 from recsys.rankers.registry import RANKERS
 from recsys.rankers.scoring import cosines, entries_between, weighted_rows
 from recsys.utils.memory import check_fits
-from recsys.utils.validation import check_choice, check_integer, check_real
 
 LOSSES = ("logistic", "bpr", "auc")
-PENALTIES = ("l2", "l1", "ti")
 SEARCHED: dict[str, Any] = {"factors": (4, 8, 16), "regularization": ("log", 1e-6, 1e-3)}
 LONGER: dict[str, Any] = SEARCHED | {"neg_prop": (1, 3, 5), "iterations": (15, 30, 60)}
 
 
+@dataclass(eq=False)
 class PairModelRanker(PairTermRanker, Embedded):
     """Base of the rankers with sums of products of up to `degree` features of history and item."""
 
-    factors: int
-    regularization: float
-    iterations: int
+    factors: int = 16
+    regularization: float = 2e-5
+    neg_prop: int = 3
+    iterations: int = 20
+    random_state: int = 0
+
     search_space: ClassVar[dict[str, Any]] = SEARCHED
 
     _explain = HistoryRanker._shared
@@ -50,8 +52,10 @@ class PairModelRanker(PairTermRanker, Embedded):
         return terms
 
 
-class MachineRanker(PairModelRanker):
-    """Base of the factorization machines on history and item.
+@RANKERS.add("fm")
+@dataclass(eq=False)
+class FM(PairModelRanker):
+    """A factorization machine of order 2 on history and item, fitted to sampled pairs.
 
     Parameters
     ----------
@@ -59,25 +63,8 @@ class MachineRanker(PairModelRanker):
         Penalty beside the squared norms, which selects features and interactions.
     gamma : float ≥ 0
         Strength of the penalty.
-    """
 
-    penalty: str
-    gamma: float
-    degree: int
-    link: ClassVar[str] = "PairFactorizationMachine"
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("penalty", self.penalty, PENALTIES)
-        check_real("gamma", self.gamma, 0.0)
-
-
-@RANKERS.add("fm")
-@dataclass(eq=False)
-class FM(MachineRanker):
-    """A factorization machine of order 2 on history and item, fitted to sampled pairs.
-
-    Other parameters: as in `MachineRanker`.
+    Other parameters: as of `Ranker`.
 
     Examples
     --------
@@ -86,35 +73,25 @@ class FM(MachineRanker):
     array([2], dtype=int32)
     """
 
-    factors: int = 16
-    regularization: float = 2e-5
-    neg_prop: int = 3
-    iterations: int = 20
-    random_state: int = 0
     penalty: str = "l2"
     gamma: float = 1e-7
 
     name: ClassVar[str] = "fm"
-    degree: ClassVar[int] = 2  # type: ignore[misc]
+    link: ClassVar[str] = "PairFactorizationMachine"
+    degree: ClassVar[int] = 2
+    checks: ClassVar[dict[str, Check]] = HistoryRanker.checks | {
+        "penalty": one_of("l2", "l1", "ti"),
+        "gamma": real(),
+    }
     search_space: ClassVar[dict[str, Any]] = LONGER | {"factors": (8, 16, 32)}
 
 
 @RANKERS.add("sparse-fm")
 @dataclass(eq=False)
 class SparseFM(FM):
-    """A sparse factorization machine: `fm` with the triangular inequality penalty (`penalty="ti"`).
+    """A sparse factorization machine: `fm` with the penalty TI (Atarashi et al. 2021, 3.3).
 
-    Other parameters: as in `MachineRanker`.
-
-    Notes
-    -----
-    Source: Atarashi et al. 2021, 3.3.
-
-    Examples
-    --------
-    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
-    >>> SparseFM(iterations=60).fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
-    array([2], dtype=int32)
+    Other parameters: as of `FM`.
     """
 
     penalty: str = "ti"
@@ -125,31 +102,14 @@ class SparseFM(FM):
 
 @RANKERS.add("hofm")
 @dataclass(eq=False)
-class HOFM(MachineRanker):
+class HOFM(FM):
     """A factorization machine of any order on history and item, fitted to sampled pairs.
 
-    Parameters
-    ----------
-    degree : int from 2 to 6
-        Highest order of the products.
-
-    Other parameters: as in `MachineRanker`.
-
-    Examples
-    --------
-    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
-    >>> HOFM().fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
-    array([2], dtype=int32)
+    Other parameters: as of `Ranker` and `FM`.
     """
 
     factors: int = 12
-    regularization: float = 2e-5
-    neg_prop: int = 3
-    iterations: int = 20
-    random_state: int = 0
-    degree: int = 3
-    penalty: str = "l2"
-    gamma: float = 1e-7
+    degree: int = 3  # type: ignore[misc]
 
     name: ClassVar[str] = "hofm"
     search_space: ClassVar[dict[str, Any]] = SEARCHED | {"degree": (2, 3)}
@@ -160,27 +120,15 @@ class HOFM(MachineRanker):
 class BilinearRanker(PairModelRanker):
     """Low-rank bilinear scores of history and item, aᵀUVᵀb, fitted to sampled pairs (logistic loss).
 
-    Other parameters: as in `HistoryRanker`.
-
-    Examples
-    --------
-    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
-    >>> BilinearRanker().fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
-    array([2], dtype=int32)
+    Other parameters: as of `Ranker`.
     """
-
-    factors: int = 16
-    regularization: float = 2e-5
-    neg_prop: int = 3
-    iterations: int = 20
-    random_state: int = 0
 
     name: ClassVar[str] = "bilinear"
     link: ClassVar[str] = "FactorizedBilinear"
     search_space: ClassVar[dict[str, Any]] = LONGER | {"factors": (8, 16, 32, 64)}
     candidates: ClassVar[tuple[Candidate, ...]] = (
-        Candidate("iterations=5", most_items=DENSE_ITEMS, most_likes=150_000),
-        Candidate(least_items=DENSE_ITEMS + 1, most_likes=150_000),
+        Candidate("iterations=5", SMALL, most_likes=150_000),
+        Candidate("", LARGE, most_likes=150_000),
     )
 
 
@@ -189,25 +137,11 @@ class BilinearRanker(PairModelRanker):
 class PairNetRanker(PairModelRanker):
     """A pairwise network: products across history and item only, of order 2 to `degree`.
 
-    Parameters
-    ----------
-    degree : int from 2 to 6
-        Highest order of the products.
-
-    Other parameters: as in `HistoryRanker`.
-
-    Examples
-    --------
-    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
-    >>> PairNetRanker().fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
-    array([2], dtype=int32)
+    Other parameters: as of `Ranker`.
     """
 
     factors: int = 12
-    regularization: float = 2e-5
-    neg_prop: int = 3
     iterations: int = 10
-    random_state: int = 0
     degree: int = 3
 
     name: ClassVar[str] = "pairnet"
@@ -224,16 +158,8 @@ class AllSubsetsRanker(Embedded):
     ----------
     loss : "logistic", "bpr" or "auc"
         Loss of single pairs of history and item, or of a liked item against another item.
-    learning_rate : float > 0
-        Of AdaGrad.
 
-    Other parameters: as in `HistoryRanker`.
-
-    Examples
-    --------
-    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
-    >>> AllSubsetsRanker(iterations=50).fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
-    array([2], dtype=int32)
+    Other parameters: as of `Ranker`.
     """
 
     factors: int = 12
@@ -245,19 +171,14 @@ class AllSubsetsRanker(Embedded):
     random_state: int = 0
 
     name: ClassVar[str] = "all-subsets"
+    checks: ClassVar[dict[str, Check]] = HistoryRanker.checks | {"loss": one_of(*LOSSES)}
     search_space: ClassVar[dict[str, Any]] = SEARCHED | {"loss": LOSSES}
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("loss", self.loss, LOSSES)
-        check_real("learning_rate", self.learning_rate, 0.0, open_low=True)
 
     def _learn(self, liked: sp.csr_matrix) -> None:
         pairs = self._training_pairs(liked)
-        if pairs is None:  # nothing but popularity can be learned
+        if pairs is None:
             self.left_ = np.zeros((self._width(liked.shape[1]), 1))
-            counts = np.bincount(liked.indices, minlength=liked.shape[1])
-            self.item_vectors_ = np.ascontiguousarray(counts[:, None], dtype=np.float32)
+            self.item_vectors_ = self._popularity_vectors(liked)
             return
         from recsys.fm import AllSubsetsClassifier  # late: it imports scikit-learn
 
@@ -277,16 +198,14 @@ class AllSubsetsRanker(Embedded):
         self.left_ = np.ascontiguousarray(P[:features])
         self.item_vectors_ = self._item_vectors(P[features:], pairs.B)
 
-    def _item_vectors(self, right: NDArray[np.float64], B: sp.csr_matrix) -> NDArray[np.float32]:
+    def _item_vectors(self, right: Floats, B: sp.csr_matrix) -> NDArray[np.float32]:
         return products(B, right).astype(np.float32)
 
-    def _row_vectors(
-        self, rows: sp.csr_matrix, users: NDArray[np.int64] | None = None
-    ) -> NDArray[np.float64]:
+    def _row_vectors(self, rows: sp.csr_matrix, users: Users = None) -> Floats:
         return products(self._history_features(rows, users), self.left_)
 
 
-def products(X: sp.csr_matrix, P: NDArray[np.float64]) -> NDArray[np.float64]:
+def products(X: sp.csr_matrix, P: Floats) -> Floats:
     """Return Π_j (1 + P_js x_j) of each row and component s."""
     out = np.ones((X.shape[0], P.shape[1]))
     full = np.flatnonzero(np.diff(X.indptr))
@@ -307,17 +226,8 @@ class PairSVMRanker(HistoryRanker):
     ----------
     regularization : float > 0
         1/C.
-    neg_prop : int ≥ 1
-        Negative items sampled per liked item.
-    iterations : int ≥ 1
-        Steps at most.
-    random_state : int ≥ 0
 
-    Examples
-    --------
-    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
-    >>> PairSVMRanker().fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
-    array([2], dtype=int32)
+    Other parameters: as of `Ranker`.
     """
 
     regularization: float = 10.0
@@ -326,11 +236,9 @@ class PairSVMRanker(HistoryRanker):
     random_state: int = 0
 
     name: ClassVar[str] = "pair-svm"
+    additive: ClassVar[bool] = True
+    checks: ClassVar[dict[str, Check]] = HistoryRanker.checks | {"regularization": POSITIVE}
     search_space: ClassVar[dict[str, Any]] = {"regularization": ("log", 1.0, 100.0), "neg_prop": (1, 3)}
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_real("regularization", self.regularization, 0.0, open_low=True)
 
     def _learn(self, liked: sp.csr_matrix) -> None:
         from sklearn.exceptions import ConvergenceWarning  # late: it takes most of a second
@@ -345,9 +253,8 @@ class PairSVMRanker(HistoryRanker):
             "use bilinear, which has a rank",
         )
         pairs = self._training_pairs(liked)
-        if pairs is None:  # nothing but popularity can be learned
-            counts = np.bincount(liked.indices, minlength=items).astype(np.float32)
-            self.weights_ = np.tile(counts, (width, 1))
+        if pairs is None:
+            self.weights_ = np.tile(self._popularity_vectors(liked).T, (width, 1))
             return
         model = PairSVM(C=1.0 / self.regularization, max_iter=self.iterations)
         with warnings.catch_warnings():
@@ -362,51 +269,35 @@ class PairSVMRanker(HistoryRanker):
         W = model.A_.T @ (dual @ model.B_)
         return np.ascontiguousarray((W @ B.T).toarray(), dtype=np.float32)
 
-    def _scores(self, rows: Rows, users: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
+    def _scores(self, rows: Rows, users: Users = None) -> NDArray[np.float32]:
         A = self._history_features(rows.matrix, users)
         return weighted_rows(A, A.data, self.weights_)
 
     _explain = HistoryRanker._shared
 
-    def _some_scores(
-        self, A: sp.csr_matrix, rows: Rows, items: Sequence[NDArray[np.int64]], users: Any
-    ) -> list[NDArray[np.float64]]:
-        return [one.sum(axis=1) for one in self._feature_shares(A, items)]
-
-    def _feature_shares(
-        self, A: sp.csr_matrix, items: Sequence[NDArray[np.int64]]
-    ) -> list[NDArray[np.float64]]:
+    def _feature_shares(self, A: sp.csr_matrix, items: Items) -> list[Floats]:
         spans = Rows(A).spans
         blocks = entries_between(self.weights_, [A.indices[span] for span in spans], items)
         return [A.data[span] * block for span, block in zip(spans, blocks, strict=True)]
 
-    def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+    def _item_similarity(self, ids: Ints) -> NDArray[np.float32]:
         return cosines(np.ascontiguousarray(self.weights_.T), ids)
 
-    def _similarities(self, items: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float32]:
+    def _similarities(self, items: Ints, others: Ints) -> NDArray[np.float32]:
         return cosines(self.weights_.T, items, others)
 
 
 @RANKERS.add("random-features")
 @dataclass(eq=False)
 class RandomFeaturesRanker(Embedded):
-    """Ridge regression of every item on random features of the history.
-
-    Half profiles predict the other halves from the history and from random features of the ANOVA kernel
-    of order 2.
+    """Ridge regression of every item on the history and random features of its ANOVA kernel of order 2.
 
     Parameters
     ----------
     n_components : int ≥ 1
         Random features.
-    regularization : float > 0
-    random_state : int ≥ 0
 
-    Examples
-    --------
-    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
-    >>> RandomFeaturesRanker().fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
-    array([2], dtype=int32)
+    Other parameters: as of `Ranker`.
     """
 
     n_components: int = 512
@@ -414,15 +305,14 @@ class RandomFeaturesRanker(Embedded):
     random_state: int = 0
 
     name: ClassVar[str] = "random-features"
+    checks: ClassVar[dict[str, Check]] = HistoryRanker.checks | {
+        "n_components": integer(1),
+        "regularization": POSITIVE,
+    }
     search_space: ClassVar[dict[str, Any]] = {
         "n_components": (256, 512, 1024),
         "regularization": ("log", 0.01, 100.0),
     }
-
-    def _check_parameters(self) -> None:
-        check_integer("n_components", self.n_components, 1)
-        check_integer("random_state", self.random_state, 0)
-        check_real("regularization", self.regularization, 0.0, open_low=True)
 
     def _learn(self, liked: sp.csr_matrix) -> None:
         from recsys.random_features import RandomKernelMap  # late: it imports scikit-learn
@@ -444,9 +334,7 @@ class RandomFeaturesRanker(Embedded):
             raise FitError("the features of the histories are singular: raise regularization") from None
         self.item_vectors_ = np.ascontiguousarray(vectors.T, dtype=np.float32)
 
-    def _row_vectors(
-        self, rows: sp.csr_matrix, users: NDArray[np.int64] | None = None
-    ) -> NDArray[np.float64]:
+    def _row_vectors(self, rows: sp.csr_matrix, users: Users = None) -> Floats:
         A = self._history_features(rows, users)
         first = np.asarray(A @ self.projections_)
         second = np.asarray(A.multiply(A) @ (self.projections_**2))

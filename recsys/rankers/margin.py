@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -29,14 +28,14 @@ from recsys.kernels.item_gram import (
     sparse_counts,
 )
 from recsys.optim.simplex_qp import TOLERANCE, WORK, product, solve_face, solve_simplex
-from recsys.rankers.base import DENSE_ITEMS, MORE_ITEMS, Candidate, Data, Ranker, Rows, Shares
-from recsys.rankers.recency import recency_weights
+from recsys.rankers.base import DENSE_ITEMS, LARGE, MEDIUM, SMALL, Candidate, Data, Ranker, Rows, Shares
+from recsys.rankers.protocol import Check, Floats, Ints, Items, Users, one_of, real, recency_weights
 from recsys.rankers.registry import RANKERS
 from recsys.rankers.scoring import weighted_rows
 from recsys.registry import check_parameters
 from recsys.utils.memory import check_memory, free_memory
 from recsys.utils.sparse import entries_of, row_votes
-from recsys.utils.validation import check_choice, check_real, clean_matrix
+from recsys.utils.validation import clean_matrix
 
 Gram = DenseGram | SparseGram | CountedGram
 
@@ -52,25 +51,17 @@ SINKS = 10  # degree of md from which items without users get the mean score
 
 
 class KernelRanker(Ranker):
-    """Base of the rankers with a kernel of items. A file stores the Gram matrix or the interactions.
+    """Base of the rankers with a kernel of items. A file stores the Gram matrix or the interactions."""
 
-    Attributes
-    ----------
-    gram_ : (items, items) float32 or float64, an array or CSR
-        Normalized kernel of the items; if CSR, minus `table_` (`recsys.kernels.item_gram.SparseGram`).
-    table_, classes_ : arrays
-        Kernel of items without a common user, by popularity class.
-    rows_ : (users, items) CSR
-        The interactions, instead of a matrix that exceeds the memory limit.
-    row_sums_ : (items,) float64
-    offsets_ : (items,) float64
-        t if the matrix is centered to K − tᵢ − tⱼ, else None.
-    """
-
+    gram_: Any  # normalized kernel of the items, an array or CSR; if CSR, minus `table_`
+    table_: Floats  # kernel of items without a common user, by popularity class
+    classes_: NDArray[np.int32]
+    rows_: sp.csr_matrix  # the interactions, instead of a matrix that exceeds the memory limit
+    row_sums_: Floats
+    offsets_: Floats | None = None  # t if the matrix is centered to K − tᵢ − tⱼ
     regularization: float
     recency: float = 0.0
     votes: float = 0.0
-    offsets_: NDArray[np.float64] | None = None
     _counted: CountedGram | None = None
 
     uses: ClassVar[frozenset[str]] = frozenset({"times"})
@@ -78,15 +69,11 @@ class KernelRanker(Ranker):
     def _kernel(self) -> Kernel:
         return make_kernel("linear")
 
-    def _check_parameters(self) -> None:
-        check_real("regularization", self.regularization, 0.0)
-        check_real("recency", self.recency, 0.0)
-
     def reads_times(self) -> bool:
         """Return whether the ridges depend on the ages of interactions."""
         return self.recency > 0 and self.regularization > 0
 
-    def _ridges(self, rows: Rows) -> NDArray[np.float64]:
+    def _ridges(self, rows: Rows) -> Floats:
         """Return the ridge of each interaction, λ_p/ω with ω = (newer interactions + 1)^−recency."""
         ridge = np.full(rows.matrix.nnz, float(self.regularization))
         if self.reads_times():
@@ -138,33 +125,21 @@ class KernelRanker(Ranker):
             return DenseGram(self.gram_, self.row_sums_, self.offsets_)
         return SparseGram(self.gram_, self.table_, self.classes_, self.row_sums_, self.offsets_)
 
-    def weights(self, user_items: Any, times: Any = None) -> tuple[Any, NDArray[np.float64]]:
-        """Solve the programs of the given rows.
+    def weights(self, user_items: Any, times: Any = None) -> tuple[Any, Floats]:
+        """Return the weights α of rows, (users, items), and how far each program is from its optimum.
 
-        Parameters
-        ----------
-        user_items : (users, items) sparse matrix
-        times : (users, items) sparse matrix, optional
-            Time of each interaction; equal by default. Used if `recency` and `regularization` are
-            positive.
-
-        Returns
-        -------
-        weights : (users, items) float64
-            α of each row. Of `cf-omd` an array with the weights of other items below 0, and each side
-            sums to 1 in magnitude; of the others a CSR on the pattern of the liked items.
-        residuals : (users,) float64
-            Largest violation of the optimality conditions; 0 for empty rows.
+        Of `cf-omd` they are an array with the weights of other items below 0, and each side sums to 1 in
+        magnitude; of the others a CSR on the pattern of the liked items.
         """
         self._check_fitted()
         X = clean_matrix(user_items, n_items=self.n_items_)
         alpha, residuals = self._solve(Rows(X, self._times_of_rows(None, X, times)))
         return (entries_of(X, alpha) if alpha.ndim == 1 else alpha), residuals
 
-    def _solve(self, rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _solve(self, rows: Rows) -> tuple[Floats, Floats]:
         raise NotImplementedError
 
-    def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[Any]:
+    def _item_similarity(self, ids: Ints) -> NDArray[Any]:
         rows, t = self._gram.similar(ids), self.offsets_
         # Offsets are added in float64, whose digits order what float32 would tie.
         return rows if t is None else rows + t[ids][:, None] + t
@@ -174,24 +149,17 @@ class MarginRanker(KernelRanker):
     """Base of the rankers with a small program per user over the liked items.
 
     With a centered kernel K' = K − tᵢ − tⱼ, the scores of a user change by a constant: Σ αᵢtᵢ minus the
-    mean of t over the items that q averages. Weights and order do not change, and top scores keep their
-    precision.
+    mean of t over the items that q averages; top scores keep their precision.
     """
 
     q: str = "exact"
     unrated: str | None = "kernel"
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("q", self.q, ("exact", "mean"))
-        if self.unrated is not None:
-            check_choice("unrated", self.unrated, ("kernel", "mean"))
-
     def _imputes(self) -> bool:
         """Return whether an item without users scores as the mean of the others."""
         return self.unrated == "mean"
 
-    def _solve(self, rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _solve(self, rows: Rows) -> tuple[Floats, Floats]:
         X, gram, exact = rows.matrix, self._gram, self.q == "exact"
         m, lengths, ridges = self.n_items_, np.diff(X.indptr), self._ridges(rows)
         # q of a user who has every item: 0, less what centering took from the kernel.
@@ -226,7 +194,7 @@ class MarginRanker(KernelRanker):
         _warn_of(residuals)
         return alpha, residuals
 
-    def _scores(self, rows: Rows, users: NDArray[np.int64] | None = None) -> NDArray[np.floating]:
+    def _scores(self, rows: Rows, users: Users = None) -> NDArray[np.floating]:
         alpha, _ = self._solve(rows)
         X, gram = rows.matrix, self._gram
         lengths = np.diff(X.indptr)
@@ -246,14 +214,12 @@ class MarginRanker(KernelRanker):
             out[:, ~known] = out[:, known].mean(axis=1, dtype=np.float64)[:, None]
         return out
 
-    def _share(self, lengths: NDArray[Any]) -> NDArray[np.float64]:
+    def _share(self, lengths: NDArray[Any]) -> Floats:
         """Return one over the number of items that q averages; 0 without any."""
         others = self.n_items_ - (lengths if self.q == "exact" else 0 * lengths)
         return np.divide(1.0, others, out=np.zeros(len(lengths)), where=others > 0)
 
-    def _explain(
-        self, rows: Rows, items: Sequence[NDArray[np.int64]], users: NDArray[np.int64] | None = None
-    ) -> list[Shares]:
+    def _explain(self, rows: Rows, items: Items, users: Users = None) -> list[Shares]:
         """Share αᵢ(Kᵢⱼ − qⱼ) of liked item i in the score of each item j, α held fixed."""
         alpha, gram, exact, t = self._solve(rows)[0], self._gram, self.q == "exact", self.offsets_
         averages, out = self._share(np.diff(rows.matrix.indptr)), []
@@ -278,18 +244,7 @@ class MarginRanker(KernelRanker):
 class ECFOMD(MarginRanker):
     """Efficient CF-OMD: the normalized linear kernel and the exact q (10.1), CF-OMD with λ_n = ∞.
 
-    Parameters
-    ----------
-    regularization : float ≥ 0
-        λ_p of (10.1).
-    recency : float ≥ 0
-        As in `cf-komd`.
-
-    Examples
-    --------
-    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
-    >>> ECFOMD(regularization=1.0).fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
-    array([2], dtype=int32)
+    Other parameters: as of `CFKOMD`.
     """
 
     regularization: float = 0.1
@@ -307,9 +262,8 @@ class ECFOMD(MarginRanker):
 class CFKOMD(MarginRanker):
     """Kernelized CF-OMD: one small quadratic program per user, on the liked items' kernel.
 
-    The kernel has a unit diagonal; a constant added to it changes neither weights nor ranking. If values
-    of `md` are close to 1, the kernel is centered on an item of all users, and scores are differences
-    from the score of that item.
+    The kernel has a unit diagonal. If values of `md` are close to 1, it is centered on an item of all
+    users, and scores are differences from the score of that item.
 
     Parameters
     ----------
@@ -322,17 +276,16 @@ class CFKOMD(MarginRanker):
     q : "exact" or "mean"
         Items of the negative centroid: those not liked (10.3), or all (10.5), which is slightly faster
         with an error of at most 2·(liked items)/(items).
-    votes : float ≥ 0
-        Exponent of user weights |profile|^−votes in the linear kernel; 0 for the kernel of the thesis.
     recency : float ≥ 0
-        Decay of interactions with age, if there are times: interaction i has the ridge λ_p/ωᵢ with ωᵢ =
-        (newer interactions of the user + 1)^−recency. 0 or equal times give the program of the thesis.
+        With times, interaction i has the ridge λ_p/ωᵢ with ωᵢ = (newer ones of the user + 1)^−recency.
     unrated : "kernel" or "mean", optional
         Score of an item without users: (10.4) of its null vector ("kernel"), or the mean score of the
         other items ("mean"). The default is "mean" for `md` from degree 10 on, where the null vector
         ranks last, and "kernel" otherwise.
     kernel_params : dict, optional
         Further parameters of the kernel.
+
+    Other parameters: as of `Ranker`; `votes` needs the linear kernel.
 
     Examples
     --------
@@ -351,6 +304,10 @@ class CFKOMD(MarginRanker):
     kernel_params: dict[str, Any] | None = None
 
     name: ClassVar[str] = "cf-komd"
+    checks: ClassVar[dict[str, Check]] = Ranker.checks | {
+        "q": one_of("exact", "mean"),
+        "unrated": one_of("kernel", "mean"),
+    }
     offered: ClassVar[tuple[str, ...]] = ("kernel=md,degree=2", "kernel=mc,degree=2")
     search_space: ClassVar[dict[str, Any]] = {
         "kernel": ("linear", "hp", "tanimoto", "mc", "md"),
@@ -363,15 +320,15 @@ class CFKOMD(MarginRanker):
         "degree": ("kernel", ("mc", "md")),
     }
     candidates: ClassVar[tuple[Candidate, ...]] = (
-        Candidate("regularization=1", most_items=DENSE_ITEMS),
+        Candidate("regularization=1", SMALL),
         Candidate("votes=1"),
-        Candidate("kernel=hp,regularization=1", most_items=DENSE_ITEMS),
-        Candidate("kernel=mc,degree=2,regularization=5", least_items=MORE_ITEMS, most_items=DENSE_ITEMS),
-        Candidate("kernel=md,degree=100", most_items=DENSE_ITEMS),
-        Candidate("kernel=md,degree=300", least_items=DENSE_ITEMS + 1, most_likes=300_000),
+        Candidate("kernel=hp,regularization=1", SMALL),
+        Candidate("kernel=mc,degree=2,regularization=5", MEDIUM),
+        Candidate("kernel=md,degree=100", SMALL),
+        Candidate("kernel=md,degree=300", LARGE, most_likes=300_000),
         Candidate("regularization=0.3,recency=1", timed=True),
-        Candidate("kernel=mc,degree=2,regularization=0.3,recency=1", most_items=DENSE_ITEMS, timed=True),
-        Candidate("kernel=hp,regularization=0.3,recency=1", most_items=DENSE_ITEMS, timed=True),
+        Candidate("kernel=mc,degree=2,regularization=0.3,recency=1", SMALL, timed=True),
+        Candidate("kernel=hp,regularization=0.3,recency=1", SMALL, timed=True),
     )
 
     @classmethod
@@ -416,7 +373,7 @@ class CFKOMD(MarginRanker):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if check_real("votes", self.votes, 0.0) and self.kernel not in ("linear", "ml"):
+        if self.votes and self.kernel not in ("linear", "ml"):
             raise InputError(f"votes weigh the linear kernel only, not {self.kernel}")
         self._kernel()
 
@@ -424,24 +381,14 @@ class CFKOMD(MarginRanker):
 @RANKERS.add("cf-omd")
 @dataclass(eq=False)
 class CFOMD(KernelRanker):
-    """CF-OMD: the full program over liked and other items of every user (5.7).
-
-    The cost per user is quadratic in the number of items; ECF-OMD is much faster.
+    """CF-OMD: the full program over liked and other items of every user (5.7), quadratic in the items.
 
     Parameters
     ----------
-    regularization : float ≥ 0
-        λ_p, on the liked items.
     negative_regularization : float ≥ 0
         λ_n, on the other items; larger values are closer to ECF-OMD.
-    recency : float ≥ 0
-        As in `cf-komd`, for the liked items.
 
-    Examples
-    --------
-    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
-    >>> CFOMD().fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
-    array([2], dtype=int32)
+    Other parameters: as of `CFKOMD`, for the liked items.
     """
 
     regularization: float = 0.1
@@ -449,6 +396,7 @@ class CFOMD(KernelRanker):
     recency: float = 0.0
 
     name: ClassVar[str] = "cf-omd"
+    checks: ClassVar[dict[str, Check]] = Ranker.checks | {"negative_regularization": real()}
     offered: ClassVar[tuple[str, ...]] = ()  # its fit is too long for a page
     search_space: ClassVar[dict[str, Any]] = {
         "regularization": ("log", 1e-3, 10.0),
@@ -456,16 +404,12 @@ class CFOMD(KernelRanker):
         "negative_regularization": ("log", 1.0, 1e5),
     }
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_real("negative_regularization", self.negative_regularization, 0.0)
-
     def _fit(self, data: Data) -> None:
         liked, m = data.liked, data.liked.shape[1]
         check_memory(12 * m * m, f"the programs over {m:,} items")
         self._keep(DenseGram.of_counts(self._kernel(), dense_counts(liked), liked.shape[0]))
 
-    def _solve(self, rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _solve(self, rows: Rows) -> tuple[Floats, Floats]:
         X, (users, m) = rows.matrix, rows.matrix.shape
         signed, residuals, ridges = np.zeros((users, m)), np.zeros(users), self._ridges(rows)
         K = self.gram_.astype(np.float64)
@@ -478,12 +422,10 @@ class CFOMD(KernelRanker):
         _warn_of(residuals)
         return signed, residuals
 
-    def _scores(self, rows: Rows, users: NDArray[np.int64] | None = None) -> NDArray[np.floating]:
+    def _scores(self, rows: Rows, users: Users = None) -> NDArray[np.floating]:
         return (self._solve(rows)[0] @ self.gram_).astype(np.float32)
 
-    def _explain(
-        self, rows: Rows, items: Sequence[NDArray[np.int64]], users: NDArray[np.int64] | None = None
-    ) -> list[Shares]:
+    def _explain(self, rows: Rows, items: Items, users: Users = None) -> list[Shares]:
         """Share αᵢ(Kᵢⱼ − Σₙ αₙKₙⱼ) of liked item i, n over the items not liked."""
         out = []
         for signed, span, some in zip(self._solve(rows)[0], rows.spans, items, strict=True):
@@ -493,7 +435,7 @@ class CFOMD(KernelRanker):
         return out
 
 
-def _warn_of(residuals: NDArray[np.float64]) -> None:
+def _warn_of(residuals: Floats) -> None:
     """Warn where a program did not come to its end."""
     if residuals.max(initial=0.0) > LOOSEST:
         from sklearn.exceptions import ConvergenceWarning  # late: it takes half a second
@@ -512,8 +454,8 @@ def _arrays(gram: DenseGram | SparseGram) -> tuple[Any, ...]:
 
 
 def _products(
-    gram: Gram, items: NDArray[np.int32], others: NDArray[np.int32], weights: NDArray[np.float64]
-) -> NDArray[np.float64]:
+    gram: Gram, items: NDArray[np.int32], others: NDArray[np.int32], weights: Floats
+) -> Floats:
     """Return Σ_j weights[j]·K[i, others[j]] for some items i."""
     order = np.argsort(others)
     row = sp.csr_matrix((weights[order], others[order], [0, len(others)]), (1, len(gram.row_sums)))
@@ -521,8 +463,8 @@ def _products(
 
 
 def _on_working_set(
-    gram: Gram, items: NDArray[np.int32], q: NDArray[np.float64], ridge: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], float]:
+    gram: Gram, items: NDArray[np.int32], q: Floats, ridge: Floats
+) -> tuple[Floats, float]:
     """Solve the program of a long profile, whose solution is sparse; return weights and the residual.
 
     A program over few items is solved; items whose gradients violate the optimality conditions join it,

@@ -10,11 +10,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys._jit import SUMS, in_parts, jit, parallel
-from recsys.rankers.base import DENSE_ITEMS, MORE_ITEMS, Candidate, Data
-from recsys.rankers.item_weights import ItemWeights, co_occurrences, kept_form
+from recsys.rankers.base import LARGE, MEDIUM, SMALL, Candidate, Data
+from recsys.rankers.protocol import POSITIVE, Check, Floats, real
 from recsys.rankers.registry import RANKERS
+from recsys.rankers.scoring import ItemWeights, co_occurrences, kept_form
 from recsys.utils.sparse import binary, row_votes
-from recsys.utils.validation import check_real
 
 USERS = 0.8  # weight of users in sharpening: |profile|^−0.8
 
@@ -24,8 +24,9 @@ USERS = 0.8  # weight of users in sharpening: |profile|^−0.8
 class MSDw(ItemWeights):
     """Asymmetric cosine: W_ij = (c_ij / (|U_i|^(1−α) |U_j|^α))^locality, j the candidate.
 
-    c_ij sums, over the users who like both, their votes |profile|^−votes; with votes = 0 it is
-    |U_i ∩ U_j|.
+    c_ij sums, over the users who like both, their votes |profile|^−votes; with votes = 0 it is |U_i ∩
+    U_j|. Source: Polato's thesis, 5.1 (Aiolli 2013); one step of sharpening a smoothed signal on the
+    graph is from Choi et al. 2023 (BSPM), here once for all users, in the weights.
 
     Parameters
     ----------
@@ -33,24 +34,11 @@ class MSDw(ItemWeights):
         Exponent of the candidate's popularity; ½ is the cosine.
     locality : float > 0
         Power of the weights; values above 1 emphasize near neighbors.
-    votes : float ≥ 0
-        Exponent of user weights |profile|^−votes.
     sharpening : float ≥ 0
         Factor of W·P, which is subtracted from W for co-occurring items and reduces the effect of
         neighbors of neighbors. P is the co-occurrence matrix with largest eigenvalue 1. 0 for MSDw.
 
-    Other parameters: as in `Ranker`.
-
-    Notes
-    -----
-    Source: Polato's thesis, 5.1 (Aiolli 2013); one step of sharpening a smoothed signal on the graph is
-    from Choi et al. 2023 (BSPM), here once for all users, in the weights.
-
-    Examples
-    --------
-    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
-    >>> MSDw(alpha=0.5).fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
-    array([2], dtype=int32)
+    Other parameters: as of `Ranker`.
     """
 
     alpha: float = 0.3
@@ -60,6 +48,11 @@ class MSDw(ItemWeights):
     recency: float = 0.0
 
     name: ClassVar[str] = "msdw"
+    checks: ClassVar[dict[str, Check]] = ItemWeights.checks | {
+        "alpha": real(0.0, 1.0),
+        "locality": POSITIVE,
+        "sharpening": real(),
+    }
     search_space: ClassVar[dict[str, Any]] = {
         "alpha": ("real", 0.0, 0.6),
         "locality": ("real", 0.5, 3.0),
@@ -68,29 +61,18 @@ class MSDw(ItemWeights):
         "recency": ("real", 0.0, 2.0, "times"),
     }
     candidates: ClassVar[tuple[Candidate, ...]] = (
-        Candidate("alpha=0.3,votes=0.5,sharpening=0.5", most_items=DENSE_ITEMS),
-        Candidate("alpha=0.5,votes=0.5,sharpening=0.5", least_items=MORE_ITEMS, most_items=DENSE_ITEMS),
-        Candidate("alpha=0.25,votes=0.6,locality=1.1", least_items=DENSE_ITEMS + 1),
-        Candidate("alpha=0.25,votes=0.5,locality=1.1,sharpening=1", least_items=DENSE_ITEMS + 1),
-        Candidate("alpha=0.4,votes=0.6,sharpening=0.5", least_items=DENSE_ITEMS + 1),
-        Candidate("alpha=0.1,votes=0.6", least_items=DENSE_ITEMS + 1),
-        Candidate("alpha=0.05,locality=0.55,votes=0.8", least_items=DENSE_ITEMS + 1),
-        Candidate("alpha=0.5,votes=0.5,sharpening=0.5,recency=1", most_items=DENSE_ITEMS, timed=True),
-        Candidate("alpha=0.5,votes=0.5,sharpening=0.5,recency=0.7", most_items=DENSE_ITEMS, timed=True),
-        Candidate(
-            "alpha=0.25,votes=0.6,locality=1.1,recency=1", least_items=DENSE_ITEMS + 1, timed=True
-        ),
-        Candidate(
-            "alpha=0.4,votes=0.6,sharpening=0.5,recency=0.5", least_items=DENSE_ITEMS + 1, timed=True
-        ),
+        Candidate("alpha=0.3,votes=0.5,sharpening=0.5", SMALL),
+        Candidate("alpha=0.5,votes=0.5,sharpening=0.5", MEDIUM),
+        Candidate("alpha=0.25,votes=0.6,locality=1.1", LARGE),
+        Candidate("alpha=0.25,votes=0.5,locality=1.1,sharpening=1", LARGE),
+        Candidate("alpha=0.4,votes=0.6,sharpening=0.5", LARGE),
+        Candidate("alpha=0.1,votes=0.6", LARGE),
+        Candidate("alpha=0.05,locality=0.55,votes=0.8", LARGE),
+        Candidate("alpha=0.5,votes=0.5,sharpening=0.5,recency=1", SMALL, timed=True),
+        Candidate("alpha=0.5,votes=0.5,sharpening=0.5,recency=0.7", SMALL, timed=True),
+        Candidate("alpha=0.25,votes=0.6,locality=1.1,recency=1", LARGE, timed=True),
+        Candidate("alpha=0.4,votes=0.6,sharpening=0.5,recency=0.5", LARGE, timed=True),
     )
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_real("alpha", self.alpha, 0.0, 1.0)
-        check_real("locality", self.locality, 0.0, open_low=True)
-        check_real("votes", self.votes, 0.0)
-        check_real("sharpening", self.sharpening, 0.0)
 
     def _fit(self, data: Data) -> None:
         liked = data.liked
@@ -140,15 +122,13 @@ def sharpen(weights: sp.csr_matrix, liked: sp.csr_matrix, amount: float) -> None
         in_parts(threads, _sharpen, *arrays, per_user, scale, amount)
 
 
-def largest_eigenvalue(
-    liked: sp.csr_matrix, per_user: NDArray[np.float64], scale: NDArray[np.float64]
-) -> float:
+def largest_eigenvalue(liked: sp.csr_matrix, per_user: Floats, scale: Floats) -> float:
     """Return the largest eigenvalue of S RᵀWR S, W and S the diagonals `per_user` and `scale`."""
     from scipy.sparse.linalg import LinearOperator, eigsh  # late: few fits need it
 
     ones, items = binary(liked), liked.shape[1]
 
-    def product(v: NDArray[np.float64]) -> NDArray[np.float64]:
+    def product(v: Floats) -> Floats:
         v = v.ravel()
         return np.asarray(scale * (ones.T @ (per_user * (ones @ (scale * v)))))
 

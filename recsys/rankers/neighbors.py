@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,12 +11,11 @@ from numpy.typing import NDArray
 
 from recsys._jit import check_openmp
 from recsys.rankers.base import Data, Ranker, Rows, Shares
-from recsys.rankers.item_weights import ItemWeights
+from recsys.rankers.protocol import Check, Floats, Ints, Items, Users, real
 from recsys.rankers.registry import RANKERS
-from recsys.rankers.scoring import best_sums, entries_between, sparse_sums
+from recsys.rankers.scoring import ItemWeights, best_sums, entries_between, sparse_sums
 from recsys.utils.memory import check_fits
 from recsys.utils.sparse import unit_rows
-from recsys.utils.validation import MOST, check_integer, check_real
 
 ENTRIES = 3.5  # float64 a neighbor: its row, column and value in implicit, then CSR of float32
 
@@ -25,20 +23,8 @@ ENTRIES = 3.5  # float64 a neighbor: its row, column and value in implicit, then
 class ItemNeighbors(ItemWeights):
     """Base of the item-to-item nearest neighbors: Σ value × similarity over a user's items.
 
-    The similarity is the inner product of two weighted columns. Each item keeps the `top_k` largest
-    similarities, which implicit computes. Values of the matrix are weights: in the similarities, and in
-    the row that is ranked.
-
-    Parameters
-    ----------
-    top_k : int ≥ 1
-        Neighbors of each item, including itself; implicit's K.
-    num_threads : int ≥ 0
-        Threads of the fit; 0 for all. The result does not depend on it.
-
-    Notes
-    -----
-    Source: implicit 0.7, `implicit.nearest_neighbours`.
+    The similarity is the inner product of two weighted columns. Each item keeps its `top_k` nearest,
+    itself included, which implicit computes (K there). Values of the matrix are weights.
     """
 
     top_k: int
@@ -46,11 +32,6 @@ class ItemNeighbors(ItemWeights):
 
     weighted: ClassVar[bool] = True  # it learns from how much, and not only from whether
     search_space: ClassVar[dict[str, Any]] = {"top_k": (20, 50, 100, 200)}
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_integer("top_k", self.top_k, 1)
-        check_integer("num_threads", self.num_threads, 0, MOST)
 
     def _weighted(self, item_users: sp.coo_matrix) -> sp.coo_matrix:
         """Return the weighted matrix whose rows' inner products are the similarities, both float64."""
@@ -71,7 +52,7 @@ class ItemNeighbors(ItemWeights):
         near.sort_indices()
         self.weights_ = near.astype(np.float32)
 
-    def _votes(self, rows: Rows) -> NDArray[np.float64]:
+    def _votes(self, rows: Rows) -> Floats:
         return rows.matrix.data * super()._votes(rows)
 
 
@@ -80,7 +61,7 @@ class ItemNeighbors(ItemWeights):
 class Cosine(ItemNeighbors):
     """Item-to-item nearest neighbors by cosine, as implicit's `CosineRecommender`.
 
-    Other parameters: as in `ItemNeighbors`.
+    Other parameters: as of `Ranker`.
 
     Examples
     --------
@@ -103,24 +84,12 @@ class Cosine(ItemNeighbors):
 
 @RANKERS.add("tfidf")
 @dataclass(eq=False)
-class TFIDF(ItemNeighbors):
+class TFIDF(Cosine):
     """Item-to-item nearest neighbors by the cosine of TF-IDF weights, as implicit's `TFIDFRecommender`.
 
     The weight of a value v of user u is √v·log(items / (1 + items of u)). Items with zero weights have
-    no similarities here, and NaN in implicit.
-
-    Other parameters: as in `ItemNeighbors`.
-
-    Examples
-    --------
-    >>> plays = [[5, 1, 0, 0], [2, 3, 0, 0], [0, 1, 4, 0], [0, 0, 0, 1]]
-    >>> TFIDF(top_k=3).fit(plays, show_progress=False).recommend(0, [plays[0]], N=1).ids
-    array([2], dtype=int32)
+    no similarities here, and NaN in implicit. Parameters: as of `Ranker`.
     """
-
-    top_k: int = 20
-    num_threads: int = 0
-    recency: float = 0.0
 
     name: ClassVar[str] = "tfidf"
 
@@ -142,20 +111,12 @@ class BM25(ItemNeighbors):
 
     Parameters
     ----------
-    top_k : int ≥ 1
-        Neighbors of each item; implicit's K.
     K1 : float ≥ 0
         Saturation of values: larger K1 increases the effect of large values.
     B : float in 0…1
         Strength of the correction for popularity.
 
-    Other parameters: as in `ItemNeighbors`.
-
-    Examples
-    --------
-    >>> plays = [[5, 1, 0, 0], [2, 3, 0, 0], [0, 1, 4, 0], [0, 0, 0, 1]]
-    >>> BM25(top_k=3).fit(plays, show_progress=False).recommend(0, [plays[0]], N=1).ids
-    array([2], dtype=int32)
+    Other parameters: as of `Ranker`.
     """
 
     top_k: int = 20
@@ -165,16 +126,12 @@ class BM25(ItemNeighbors):
     recency: float = 0.0
 
     name: ClassVar[str] = "bm25"
+    checks: ClassVar[dict[str, Check]] = ItemNeighbors.checks | {"K1": real(), "B": real(0.0, 1.0)}
     search_space: ClassVar[dict[str, Any]] = {
         **ItemNeighbors.search_space,
         "K1": ("log", 0.5, 100.0),
         "B": ("real", 0.0, 1.0),
     }
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_real("K1", self.K1, 0.0)
-        check_real("B", self.B, 0.0, 1.0)
 
     def _weighted(self, item_users: sp.coo_matrix) -> sp.coo_matrix:
         from implicit.nearest_neighbours import bm25_weight
@@ -188,25 +145,8 @@ class UserKNN(Ranker):
     """User-to-user nearest neighbors: s_i = Σ_v cos(x, x_v)·x_vi over the `top_k` nearest users v.
 
     A row is compared with every user of the fit, including its own user, so a history has the same list
-    for old and new users.
-
-    Parameters
-    ----------
-    top_k : int ≥ 1
-        Neighbors of a row. A user of the fit is the first neighbor of itself.
-
-    Attributes
-    ----------
-    user_items_ : (users, items) float32 CSR
-        The values of the fit.
-    item_users_ : (items, users) float32 CSR
-        The values, scaled to unit length for each user.
-
-    Notes
-    -----
-    Values of the matrix are weights. A cosine is a sum over shared items, so contributions of the items
-    of the history sum to the score. Source: Herlocker et al. 1999, with the cosine and without rating
-    means.
+    for old and new users. Values of the matrix are weights. Parameters: as of `Ranker`. Source:
+    Herlocker et al. 1999, with the cosine and without rating means.
 
     Examples
     --------
@@ -221,12 +161,9 @@ class UserKNN(Ranker):
     weighted: ClassVar[bool] = True
     search_space: ClassVar[dict[str, Any]] = {"top_k": (20, 50, 100, 200, 500)}
 
-    def _check_parameters(self) -> None:
-        check_integer("top_k", self.top_k, 1)
-
     def _fit(self, data: Data) -> None:
         self.user_items_ = data.liked.copy()
-        self.item_users_ = _vectors(data.liked).T.tocsr().astype(np.float32)
+        self.item_users_ = _vectors(data.liked).T.tocsr().astype(np.float32)  # of unit length per user
 
     def _neighbors(self, vectors: sp.csr_matrix) -> sp.csr_matrix:
         """Return the cosines of the `top_k` nearest users, (rows, users); equally near ones by index."""
@@ -235,13 +172,11 @@ class UserKNN(Ranker):
         ids, cosines = best_sums(vectors, vectors.data, self.item_users_, k, False, everybody)
         return sp.csr_matrix((cosines.ravel(), ids.ravel(), k * np.arange(rows + 1)), (rows, users))
 
-    def _scores(self, rows: Rows, users: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
+    def _scores(self, rows: Rows, users: Users = None) -> NDArray[np.float32]:
         near = self._neighbors(_vectors(rows.matrix))
         return sparse_sums(near, near.data.astype(np.float64), self.user_items_)
 
-    def _explain(
-        self, rows: Rows, items: Sequence[NDArray[np.int64]], users: NDArray[np.int64] | None = None
-    ) -> list[Shares]:
+    def _explain(self, rows: Rows, items: Items, users: Users = None) -> list[Shares]:
         vectors, out = _vectors(rows.matrix), []
         near = self._neighbors(vectors).indices.reshape(len(items), -1)
         values = entries_between(self.user_items_, near, items)
@@ -251,7 +186,7 @@ class UserKNN(Ranker):
             out.append((shares.sum(axis=1), shares))
         return out
 
-    def _user_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+    def _user_similarity(self, ids: Ints) -> NDArray[np.float32]:
         vectors = _vectors(self.user_items_[ids])
         return sparse_sums(vectors, vectors.data, self.item_users_)
 

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from recsys.multilinear import PairTerm
 from recsys.rankers.base import Rows
 from recsys.rankers.histories import Pairs, PairTermRanker, orders
+from recsys.rankers.protocol import Check, Floats, Users, integer, real
 from recsys.rankers.registry import RANKERS
-from recsys.utils.validation import MOST, check_integer, check_real
+from recsys.utils.validation import MOST
 
 
 @dataclass(eq=False)
@@ -23,8 +24,6 @@ class NetworkRanker(PairTermRanker):
 
     Parameters
     ----------
-    factors : int ≥ 1
-        Inputs of the network.
     hidden : int ≥ 1
         Units of each hidden layer.
     layers : int in 0…100
@@ -34,8 +33,6 @@ class NetworkRanker(PairTermRanker):
         Pairs of a step.
     learning_rate : float > 0
         Learning rate of the factors; that of the network is 0.001.
-    degree : int in 2…4
-        Highest order of the products.
     """
 
     factors: int = 16
@@ -50,6 +47,13 @@ class NetworkRanker(PairTermRanker):
     degree: int = 2
 
     needs: ClassVar[str] = "torch"
+    checks: ClassVar[dict[str, Check]] = PairTermRanker.checks | {
+        "degree": integer(2, 4),
+        "hidden": integer(1, MOST),
+        "batch_size": integer(1, MOST),
+        "layers": integer(0, 100),
+        "dropout": real(0.0, 0.99),
+    }
     search_space: ClassVar[dict[str, Any]] = {
         "factors": (8, 16, 32),
         "hidden": (32, 64),
@@ -57,16 +61,7 @@ class NetworkRanker(PairTermRanker):
         "dropout": ("real", 0.0, 0.5),
     }
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_integer("degree", self.degree, 2, 4)
-        check_integer("hidden", self.hidden, 1, MOST)
-        check_integer("batch_size", self.batch_size, 1, MOST)
-        check_integer("layers", self.layers, 0, 100)
-        check_real("dropout", self.dropout, 0.0, 0.99)
-        check_real("learning_rate", self.learning_rate, 0.0, open_low=True)
-
-    def _coefficients(self, order: int) -> NDArray[np.float64]:
+    def _coefficients(self, order: int) -> Floats:
         """Return the weights of A^t(a)·A^(order−t)(b), t = 0…order, in the products of an order."""
         raise NotImplementedError
 
@@ -98,7 +93,7 @@ class NetworkRanker(PairTermRanker):
             for k, (left, right) in enumerate(zip(tables[::2], tables[1::2], strict=True))
         ]
 
-    def _scores(self, rows: Rows, users: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
+    def _scores(self, rows: Rows, users: Users = None) -> NDArray[np.float32]:
         vectors = self._row_vectors(rows.matrix, users)
         if not self.degrees_:
             return np.asarray(vectors @ self.item_vectors_.T, dtype=np.float32)
@@ -111,7 +106,7 @@ class NetworkRanker(PairTermRanker):
             scores[:] = units[:, 0]
         return out
 
-    def _inputs(self, products: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _inputs(self, products: Floats) -> Floats:
         """Return the sum of each factor's products of all orders, (items, factors)."""
         total, at = np.zeros((len(products), self.factors)), 0
         for m, whole in zip(self.degrees_, self.whole_, strict=True):
@@ -127,11 +122,7 @@ class NetworkRanker(PairTermRanker):
 class PairDNNRanker(NetworkRanker):
     """A network on products across history and item, of order 2 to `degree`: HOPairDNN above 2.
 
-    Other parameters: as in `NetworkRanker`.
-
-    Notes
-    -----
-    Source: Atarashi's thesis, 3.3.7. PyTorch fits it.
+    Other parameters: as of `Ranker` and `NetworkRanker`. Source: Atarashi's thesis, 3.3.7.
 
     Examples
     --------
@@ -143,7 +134,7 @@ class PairDNNRanker(NetworkRanker):
     name: ClassVar[str] = "pair-dnn"
     link: ClassVar[str] = "PairDNN"
 
-    def _coefficients(self, order: int) -> NDArray[np.float64]:
+    def _coefficients(self, order: int) -> Floats:
         return np.array([0.0, *[1.0] * (order - 1), 0.0])
 
 
@@ -152,21 +143,11 @@ class PairDNNRanker(NetworkRanker):
 class HONFMRanker(NetworkRanker):
     """A network on a factorization machine's products of history and item, of order 2 to `degree`.
 
-    Other parameters: as in `NetworkRanker`.
-
-    Notes
-    -----
-    Source: Atarashi's thesis, 3.4.3. PyTorch fits it.
-
-    Examples
-    --------
-    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
-    >>> HONFMRanker().fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
-    array([2], dtype=int32)
+    Other parameters: as of `PairDNNRanker`. Source: Atarashi's thesis, 3.4.3.
     """
 
     name: ClassVar[str] = "honfm"
     link: ClassVar[str] = "HONFM"
 
-    def _coefficients(self, order: int) -> NDArray[np.float64]:
+    def _coefficients(self, order: int) -> Floats:
         return np.ones(order + 1)

@@ -1,8 +1,4 @@
-"""A fitted ranker with ids, titles, histories and tables, in one file.
-
-`Ranker.save` keeps numbers only, as implicit does. The command line, the app and the service speak in
-ids, so their files hold both.
-"""
+"""A fitted ranker with ids, titles, histories and tables, in one file (`Ranker.save`: only numbers)."""
 
 from __future__ import annotations
 
@@ -25,36 +21,26 @@ from recsys.data.features import SideInformation, start_of
 from recsys.data.interactions import unknown_ids
 from recsys.errors import CapabilityError, InputError, ModelFileError
 from recsys.rankers.base import Ranker
-from recsys.rankers.files import read_ranker
+from recsys.rankers.protocol import Ints
+from recsys.rankers.registry import read_ranker
 from recsys.utils import model_file
 from recsys.utils.dates import moment
 from recsys.utils.sparse import entries_of, row_of
 from recsys.utils.validation import check_real
 
-LEAST_WEIGHT, MOST_WEIGHT = 1e-9, 1e9  # accepted weights of an item in a history
+NAMES = ("user_ids", "item_ids", "titles")
 FEATURES = ("item_features", "user_features")
 EXCLUDED = ("users", "items", "time", "weight")
 
 
 @dataclass(frozen=True)
 class Profile:
-    """The liked items of a user of the fit, or of a new user.
+    """The liked items of a user of the fit, or of a new user."""
 
-    Attributes
-    ----------
-    row : (1, items) float32 CSR
-    times : (1, items) float64 CSR or None
-        With the pattern of `row`; 0 is unknown, and the oldest.
-    user : int or None
-        The row at fit; None for a new user.
-    unknown : tuple of str
-        Ids of liked items that the catalog does not have.
-    """
-
-    row: sp.csr_matrix
-    times: sp.csr_matrix | None
-    user: int | None = None
-    unknown: tuple[str, ...] = ()
+    row: sp.csr_matrix  # (1, items) float32
+    times: sp.csr_matrix | None  # float64 with the pattern of `row`; 0 is unknown, and the oldest
+    user: int | None = None  # row at fit; None for a new user
+    unknown: tuple[str, ...] = ()  # ids of liked items that the catalog does not have
 
     @property
     def userid(self) -> int:
@@ -81,24 +67,6 @@ class Profile:
 class ModelPackage:
     """A ranker and the data of its fit.
 
-    Attributes
-    ----------
-    ranker : Ranker
-    user_ids, item_ids, titles : (users,), (items,), (items,) object
-        Ids are text or integers; requests match them by their text.
-    user_items : (users, items) float32 CSR
-        The interactions of the fit.
-    times : (users, items) float64 CSR or None
-        Times of the interactions, above 0, or 0 if unknown, with the pattern of `user_items`.
-    item_features, user_features : DataFrame or None
-        One row per id. Features of users are kept only for rankers that use them.
-    columns : Columns or None
-        How the table of the data was read.
-    start : float
-        Offset subtracted from the times, so that all known times are positive.
-    excluded : Interactions or None
-        Pairs below the rating threshold, kept for updates.
-
     Examples
     --------
     >>> from recsys import load_dataset, make_ranker
@@ -110,26 +78,21 @@ class ModelPackage:
     """
 
     ranker: Ranker
-    user_ids: NDArray[np.object_]
+    user_ids: NDArray[np.object_]  #: text or integers; requests match them by their text
     item_ids: NDArray[np.object_]
     titles: NDArray[np.object_]
-    user_items: sp.csr_matrix
-    times: sp.csr_matrix | None = None
-    item_features: pd.DataFrame | None = None
-    user_features: pd.DataFrame | None = None
-    columns: Columns | None = None
-    start: float = 0.0
-    excluded: Interactions | None = None
+    user_items: sp.csr_matrix  #: (users, items) float32
+    times: sp.csr_matrix | None = None  #: of the interactions, above 0, or 0 if unknown
+    item_features: pd.DataFrame | None = None  #: one row per id
+    user_features: pd.DataFrame | None = None  #: kept only for rankers that use them
+    columns: Columns | None = None  #: how the table of the data was read
+    start: float = 0.0  #: offset subtracted from the times, so that all known times are positive
+    excluded: Interactions | None = None  #: pairs below the rating threshold, kept for updates
 
     def save(self, path: str | Path) -> None:
         """Write the model to `path` atomically."""
-        tables: dict[str, Any] = {
-            "user_ids": self.user_ids.tolist(),
-            "item_ids": self.item_ids.tolist(),
-            "titles": self.titles.tolist(),
-            "columns": None if self.columns is None else asdict(self.columns),
-            "start": self.start,
-        }
+        tables: dict[str, Any] = {key: getattr(self, key).tolist() for key in NAMES}
+        tables |= {"columns": self.columns and asdict(self.columns), "start": self.start}
         for key in FEATURES:
             table = getattr(self, key)
             tables[key] = None if table is None else _cells(table)
@@ -164,24 +127,24 @@ class ModelPackage:
     @cached_property
     def titled(self) -> bool:
         """Whether items have titles besides their ids."""
-        return bool((_texts(self.titles) != _texts(self.item_ids)).any())
+        return any(str(a) != str(b) for a, b in zip(self.titles, self.item_ids, strict=True))
 
     @cached_property
     def item_users(self) -> sp.csc_matrix:
         """Who liked each item: `user_items` by column."""
         return self.user_items.tocsc()
 
-    def rows(self, users: Sequence[str | int]) -> tuple[NDArray[np.int64], sp.csr_matrix]:
+    def rows(self, users: Sequence[str | int]) -> tuple[Ints, sp.csr_matrix]:
         """Return indices and histories of users by id; an unknown id is named."""
         places = _indices("user", self.user_ids, self.user_index, users)
         return places, self.user_items[places]
 
-    def items(self, ids: Sequence[str | int]) -> NDArray[np.int64]:
+    def items(self, ids: Sequence[str | int]) -> Ints:
         """Return the indices of items by id; an unknown id is named."""
         return _indices("item", self.item_ids, self.item_index, ids)
 
     def known_items(self, ids: Sequence[str]) -> tuple[list[int], list[str]]:
-        """Return the indices of those items that there are, and the ids that are unknown."""
+        """Return the indices of the known ids, and the unknown ids."""
         index = self.item_index
         return [index[i] for i in ids if i in index], [i for i in ids if i not in index]
 
@@ -220,7 +183,7 @@ class ModelPackage:
         ----------
         user : str, optional
         history : sequence of str, optional
-            In order, the oldest interaction first. Exactly one of the two; a history may be empty.
+            Instead of a user: the oldest interaction first, or no interactions.
         times : sequence of number or str, optional
             When each interaction of the history happened, instead of its order: numbers in the data's
             unit, or ISO dates.
@@ -253,31 +216,25 @@ class ModelPackage:
         skip_unknown: bool,
     ) -> Profile:
         if not self.ranker.folds_in:
-            raise CapabilityError(
-                f"{self.ranker.name} cannot rank a history, only users of the fit; use a "
-                "ranker with the ability fold-in"
-            )
+            raise CapabilityError(f"{self.ranker.name} cannot rank a history, only users of the fit")
         twice = [name for name, count in Counter(history).items() if count > 1]
         if twice:
             raise InputError(f"item {twice[0][:60]!r} is in the history twice: list each item once")
+        count, names = len(history), [repr(name[:60]) for name in history]
+        for what, given in (("times", times), ("weights", weights)):
+            if given is not None and not (hasattr(given, "__len__") and len(given) == count):
+                raise InputError(f"{what} must be a list of {count}, one per item of the history")
         when = np.arange(1.0, len(history) + 1)
         if times is not None:
-            if len(times) != len(history):
-                raise InputError(f"{len(times)} times for a history of {len(history)} items")
-            pairs = zip(history, times, strict=True)
-            when = np.array([moment(f"time of item {name[:60]!r},", given) for name, given in pairs])
+            pairs = zip(names, times, strict=True)
+            when = np.array([moment(f"time of item {name},", given) for name, given in pairs])
         if weights is not None:
             if not self.ranker.weighted:
                 raise InputError(
-                    f"{self.ranker.name} does not use weights: leave them out, or use a "
-                    "weighted ranker, such as als"
+                    f"{self.ranker.name} does not use weights: leave them out, or use als for example"
                 )
-            if np.shape(weights) != (len(history),):
-                raise InputError(
-                    f"weights must be a list of {len(history)} numbers, one per item of the history"
-                )
-            for name, weight in zip(history, weights, strict=True):
-                check_real(f"weight of item {name[:60]!r}", weight, LEAST_WEIGHT, MOST_WEIGHT)
+            for name, weight in zip(names, weights, strict=True):
+                check_real(f"weight of item {name}", weight, 1e-9, 1e9)
         unknown = tuple(name for name in history if name not in self.item_index)
         if unknown and not skip_unknown:
             raise unknown_ids("item", self.item_ids, unknown)
@@ -292,14 +249,8 @@ class ModelPackage:
 def fit_package(ranker: Ranker, data: Interactions, **options: Any) -> ModelPackage:
     """Fit a ranker on interactions, with the features and times that it uses, and keep ranker and data.
 
-    Ratings at or below 0 are no interactions. Weights are kept for rankers that are `weighted`.
-
-    Parameters
-    ----------
-    ranker : Ranker
-    data : Interactions
-    **options
-        Of `Ranker.fit`.
+    Ratings at or below 0 are no interactions. Weights are kept for rankers that are `weighted`. Options
+    are those of `Ranker.fit`.
     """
     data = data.positive()
     if data.weight is not None and not ranker.weighted:
@@ -313,7 +264,7 @@ def fit_package(ranker: Ranker, data: Interactions, **options: Any) -> ModelPack
         ranker,
         data.user_ids,
         data.item_ids,
-        _texts(data.titles),
+        _objects([str(title) for title in data.titles]),
         data.matrix,
         times,
         data.item_features,
@@ -333,23 +284,14 @@ def fit_notes(ranker: Ranker, data: Interactions) -> list[str]:
 
 @model_file.refuses
 def load_package(path: str | Path, *, mapped: bool = False) -> ModelPackage:
-    """Read a file of `ModelPackage.save`.
-
-    Parameters
-    ----------
-    path : path
-    mapped : bool
-        Whether to map the file into memory, so that processes share one copy. The file may be replaced
-        or removed, but must not be changed in place.
-    """
+    """Read a file of `ModelPackage.save`; `mapped` as `mmap` of `load_ranker`."""
     ranker, arrays = read_ranker(path, mapped=mapped)
     if "package.json" not in arrays:
         raise ModelFileError(
-            f"{path} contains a ranker without ids: write it with `recsys fit --out`, or "
-            f"with `recsys.Recommender({ranker.name!r}).fit(matrix).save(...)`"
+            f"{path} contains a ranker without ids: write it with `recsys fit --out` or Recommender.save"
         )
     tables = json.loads(arrays["package.json"].tobytes())
-    user_ids, item_ids, titles = (_objects(tables[key]) for key in ("user_ids", "item_ids", "titles"))
+    user_ids, item_ids, titles = (_objects(tables[key]) for key in NAMES)
     # A model that was fitted from counts has counted users and names none.
     users, items = len(user_ids) and ranker.n_users_, ranker.n_items_
     if (len(user_ids), len(item_ids), len(titles)) != (users, items, items):
@@ -384,16 +326,12 @@ def load_package(path: str | Path, *, mapped: bool = False) -> ModelPackage:
 
 def _indices(
     what: str, known: NDArray[np.object_], index: dict[str, int], ids: Sequence[str | int]
-) -> NDArray[np.int64]:
+) -> Ints:
     """Return the places of ids; an unknown one is named."""
     absent = [name for name in ids if str(name) not in index]
     if absent:
         raise unknown_ids(what, known, absent)
     return np.array([index[str(name)] for name in ids], dtype=np.int64)
-
-
-def _texts(names: NDArray[np.object_]) -> NDArray[np.object_]:
-    return _objects([str(name) for name in names])
 
 
 def _objects(values: Sequence[Any]) -> NDArray[np.object_]:

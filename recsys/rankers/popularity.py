@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.rankers.base import Candidate, Data, Ranker, Rows
+from recsys.rankers.base import Candidate, Check, Data, Ranker, Rows
+from recsys.rankers.protocol import Users
 from recsys.rankers.registry import RANKERS
 from recsys.utils.validation import check_flag
 
@@ -33,14 +34,12 @@ class Popularity(Ranker):
     unseen: bool = False
 
     name: ClassVar[str] = "popularity"
+    checks: ClassVar[dict[str, Check]] = {"unseen": check_flag}
     candidates: ClassVar[tuple[Candidate, ...]] = (Candidate("unseen=true", unseen=True),)
-
-    def _check_parameters(self) -> None:
-        check_flag("unseen", self.unseen)
 
     def _fit(self, data: Data) -> None:
         """Learn nothing beyond the base class's counts."""
 
-    def _scores(self, rows: Rows, users: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
+    def _scores(self, rows: Rows, users: Users = None) -> NDArray[np.float32]:
         scores = (self.popularity_ == 0).astype(np.float32) if self.unseen else self.popularity_
         return np.tile(scores, (rows.matrix.shape[0], 1))

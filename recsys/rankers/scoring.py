@@ -1,30 +1,33 @@
-"""Scores and lists from matrices of items: sums of weighted rows, dense and sparse."""
+"""Scores and lists from matrices of items: sums of weighted rows, dense and sparse, and a base class."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys._jit import borrowed, in_threads, jit, over_rows
-from recsys.utils.sparse import submatrix
+from recsys.rankers.base import Lists, Ranker, Rows, Shares
+from recsys.rankers.protocol import Floats, Ints, Items, Users, recency_weights
+from recsys.utils.sparse import binary, entries_of, submatrix
 from recsys.utils.topn import LOWEST, offer, put_in_order
 
 TILE = 128  # columns of a pass: 128 float32 × thousands of rows stay in the second-level cache
 WIDE = 1_024  # columns of a pass for few users, who share no rows
 FEW = 8
+SMALL = 128_000_000  # bytes of sparse weights that are kept dense
 TOGETHER = 32  # products added in the matrix' precision before they join a float64 sum
 
 
 def weighted_rows(
     rows: sp.csr_matrix,
-    weights: NDArray[np.float64],
+    weights: Floats,
     matrix: NDArray[np.floating],
-    offset: NDArray[np.float64] | None = None,
-    scale: NDArray[np.float64] | None = None,
+    offset: Floats | None = None,
+    scale: Floats | None = None,
 ) -> NDArray[Any]:
     """Return Σ_j weights[u,j]·matrix[j,:] − scale[u]·offset[:] for each row u, in the matrix' dtype.
 
@@ -47,9 +50,7 @@ def weighted_rows(
     return out
 
 
-def sparse_sums(
-    rows: sp.csr_matrix, weights: NDArray[np.float64], matrix: sp.csr_matrix
-) -> NDArray[np.float32]:
+def sparse_sums(rows: sp.csr_matrix, weights: Floats, matrix: sp.csr_matrix) -> NDArray[np.float32]:
     """Return Σ_i weights[u, i]·matrix[i, :] for each row u of a float32 CSR matrix, as float32."""
     out = np.empty((rows.shape[0], matrix.shape[1]), dtype=np.float32)
     left = (rows.indptr, rows.indices, weights)
@@ -60,7 +61,7 @@ def sparse_sums(
 
 def best_sums(
     rows: sp.csr_matrix,
-    weights: NDArray[np.float64],
+    weights: Floats,
     matrix: sp.csr_matrix,
     N: int,
     skip_liked: bool,
@@ -79,9 +80,7 @@ def best_sums(
 
 
 def cosines(
-    vectors: NDArray[np.float32],
-    ids: NDArray[np.int64],
-    others: NDArray[np.int64] | slice = slice(None),
+    vectors: NDArray[np.float32], ids: Ints, others: Ints | slice = slice(None)
 ) -> NDArray[np.float32]:
     """Return the cosines of some of the vectors with others; 0 with an empty one."""
     return np.asarray(_units(vectors[ids]) @ _units(vectors[others]).T, dtype=np.float32)
@@ -93,15 +92,74 @@ def _units(vectors: NDArray[Any]) -> NDArray[Any]:
 
 
 def entries_between(
-    matrix: NDArray[np.floating] | sp.csr_matrix,
-    rows: Sequence[NDArray[Any]],
-    columns: Sequence[NDArray[Any]],
-) -> list[NDArray[np.float64]]:
-    """Return the entries of a matrix between some rows and some columns, transposed, for each pair."""
+    matrix: Any, rows: Sequence[NDArray[Any]], columns: Sequence[NDArray[Any]]
+) -> list[Floats]:
+    """Return entries of an array or CSR between rows and columns, transposed, for each pair of these."""
     pairs = zip(rows, columns, strict=True)
     if isinstance(matrix, np.ndarray):
         return [matrix[np.ix_(some, of)].T.astype(np.float64) for some, of in pairs]
     return [submatrix(matrix, some, of).T for some, of in pairs]
+
+
+def co_occurrences(liked: sp.csr_matrix, votes: Floats | None = None) -> sp.csr_matrix:
+    """Return XᵀDX of the interactions' pattern X, D the users' votes, 1 if not given: float64 CSR."""
+    X = binary(liked)
+    left = X if votes is None else sp.diags(votes) @ X
+    out = sp.csr_matrix(left.T @ X)
+    out.sort_indices()
+    return out
+
+
+def kept_form(weights: sp.csr_matrix) -> NDArray[np.float32] | sp.csr_matrix:
+    """Return float32 weights as an array where that is small, else as they are."""
+    dense = 4 * weights.shape[0] ** 2 <= SMALL
+    return weights.toarray() if dense else weights
+
+
+class ItemWeights(Ranker):
+    """Base of the rankers that sum rows of an item × item matrix over the liked items.
+
+    `weights_[i, j]`, dense or CSR, is the contribution of item i to the score of item j. `recency`
+    reduces contributions of older interactions.
+    """
+
+    weights_: Any
+    recency: float = 0.0
+
+    uses: ClassVar[frozenset[str]] = frozenset({"times"})
+
+    def _votes(self, rows: Rows) -> Floats:
+        """Return the weight of each entry of the rows."""
+        return recency_weights(rows.matrix, rows.times, self.recency)
+
+    def _weighed(self, rows: Rows) -> sp.csr_matrix:
+        """Return the rows as they are multiplied with `weights_`."""
+        return entries_of(rows.matrix, self._votes(rows))
+
+    def _scores(self, rows: Rows, users: Users = None) -> NDArray[np.float32]:
+        x = self._weighed(rows)
+        sums = sparse_sums if sp.issparse(self.weights_) else weighted_rows
+        return sums(x, x.data, self.weights_)
+
+    def _best(self, rows: Rows, N: int, skip_liked: bool, mask: NDArray[np.uint8]) -> Lists | None:
+        if not sp.issparse(self.weights_):
+            return None
+        x = self._weighed(rows)
+        return best_sums(x, x.data, self.weights_, N, skip_liked, mask)
+
+    def _explain(self, rows: Rows, items: Items, users: Users = None) -> list[Shares]:
+        x, out = self._weighed(rows), []
+        spans, features = Rows(x).spans, x.shape[1] // rows.matrix.shape[1]
+        blocks = entries_between(self.weights_, [x.indices[span] for span in spans], items)
+        for span, block, own in zip(spans, blocks, rows.spans, strict=True):
+            shape = (len(block), features, own.stop - own.start)  # a liked item may be several features
+            shares = (x.data[span] * block).reshape(shape).sum(axis=1)
+            out.append((shares.sum(axis=1), shares))
+        return out
+
+    def _item_similarity(self, ids: Ints) -> NDArray[np.float32]:
+        some = self.weights_[ids]
+        return some.toarray() if sp.issparse(some) else some
 
 
 # ---- kernels

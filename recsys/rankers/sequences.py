@@ -1,9 +1,6 @@
 """SLIST: sequential recommendation by a directed regression between items, or by a directed cosine.
 
-Every split of a history is a regression row: the interactions before it, decayed by how long before it
-they were, predict the interactions after it, decayed by how long after it they came. The Gram matrices
-of all rows are sums over pairs of interactions, with all splits at a pair summed by recursions along the
-history: nothing loops over splits.
+All splits of a history into past and future are summed by recursions along it: nothing loops over them.
 """
 
 from __future__ import annotations
@@ -22,16 +19,16 @@ from scipy.special import gamma
 
 from recsys._jit import in_parts, jit, parallel
 from recsys.errors import FitError, InputError
-from recsys.rankers.base import DENSE_ITEMS, Candidate, Data, Rows
-from recsys.rankers.item_weights import ItemWeights, co_occurrences
+from recsys.rankers.base import DENSE_ITEMS, SMALL, Candidate, Data, Rows
 from recsys.rankers.msdw import weigh
-from recsys.rankers.recency import newer
+from recsys.rankers.protocol import POSITIVE, Check, Floats, Ints, newer, one_of, real
 from recsys.rankers.registry import RANKERS
+from recsys.rankers.scoring import ItemWeights, co_occurrences
 from recsys.utils.memory import check_memory
 from recsys.utils.sparse import entries_of, owners, row_votes
 from recsys.utils.threads import safe_blas
-from recsys.utils.validation import check_choice, check_integer, check_real
 
+FEW, MANY = (0, DENSE_ITEMS // 2), (DENSE_ITEMS // 2, np.inf)  # items, for candidates
 STEP = 3.0  # from one exponential of a power law to the next
 FASTEST = 6.0  # e^−6 of the newest interaction's own term is what is left out above
 SLOWEST = 0.03  # over the longest gap; what is slower counts as constant
@@ -47,16 +44,17 @@ class SLIST(ItemWeights):
 
     In the form "ridge", each split of a history is a row of a regression: the interactions before it
     predict those after it. An interaction g positions before the last one has the weight decay(g), and
-    the g-th interaction after the split has the weight target(g). B = (XᵀX + Λ)⁻¹XᵀY has a closed form;
-    a score sums B over the interactions with decayed weights. With several laws in `decay`, each item is
-    one feature per law, so recent and older interactions have separate weights.
+    the g-th interaction after the split has the weight target(g). A score sums B = (XᵀX + Λ)⁻¹XᵀY over
+    the interactions with decayed weights. With several laws in `decay`, an item is one feature per law.
 
     In the form "cosine", for large catalogs,
     W_ij = (c_ij / (|U_i|^beta · |U_j|^alpha))^locality, where c_ij sums the votes of users who like j
     after i, decayed by the distance of their positions under the last law of `decay`. A score sums W
     over the interactions, decayed by age under the first law.
 
-    Without times, or with equal times, the order is random and nothing decays.
+    Without times, or with equal times, the order is random and nothing decays. Sources: Choi et al.
+    2021, Session-aware linear item-item models (the transitions of SLIST), here with several decays and
+    decayed targets; Aiolli 2013 for the asymmetric cosine.
 
     Parameters
     ----------
@@ -69,8 +67,6 @@ class SLIST(ItemWeights):
         Weights of the interactions after a split. Fast decay emphasizes the next item.
     regularization : float > 0
         Λ, relative to the mean of the diagonal of each block of XᵀX.
-    votes : float ≥ 0
-        Exponent of user weights |profile|^−votes.
     form : "auto", "ridge" or "cosine"
         "auto" is "ridge" up to 8,000 items and "cosine" above.
     alpha, beta : float in 0…1
@@ -78,19 +74,9 @@ class SLIST(ItemWeights):
     backward : float in 0…1
         Weight of j before i relative to j after i in the form "cosine".
     locality : float > 0
-        As in `msdw`, in the form "cosine".
-    random_state : int ≥ 0
-        Seed for the order of interactions of equal times.
+        As of `MSDw`, in the form "cosine".
 
-    Attributes
-    ----------
-    weights_ : (blocks · items, items) float32, or (items, items) float32 CSR
-        Row k·items + i has the contributions of item i with weight 1 under law k.
-
-    Notes
-    -----
-    Sources: Choi et al. 2021, Session-aware linear item-item models (the transitions of SLIST), here
-    with several decays and decayed targets; Aiolli 2013 for the asymmetric cosine.
+    Other parameters: as of `Ranker`.
 
     Examples
     --------
@@ -114,6 +100,12 @@ class SLIST(ItemWeights):
     random_state: int = 0
 
     name: ClassVar[str] = "slist"
+    checks: ClassVar[dict[str, Check]] = ItemWeights.checks | {
+        "regularization": POSITIVE,
+        "form": one_of("auto", "ridge", "cosine"),
+        **dict.fromkeys(("alpha", "beta", "backward"), real(0.0, 1.0)),
+        "locality": POSITIVE,
+    }
     search_space: ClassVar[dict[str, Any]] = {
         "decay": ("power1", "exp1+exp20", "exp3+exp60"),
         "target_decay": ("power0.25", "power0.5", "power1", "power1.5"),
@@ -128,22 +120,19 @@ class SLIST(ItemWeights):
     candidates: ClassVar[tuple[Candidate, ...]] = (
         Candidate(
             "decay=power1,inference_decay=power0.4,target_decay=power0.5,regularization=3",
-            most_items=DENSE_ITEMS,
+            SMALL,
             timed=True,
         ),
         Candidate(
-            "decay=exp5+exp100,target_decay=power0.6,regularization=20,votes=0.5",
-            most_items=DENSE_ITEMS // 2,
-            timed=True,
+            "decay=exp5+exp100,target_decay=power0.6,regularization=20,votes=0.5", FEW, timed=True
         ),
-        Candidate("", most_items=DENSE_ITEMS // 2, timed=True),
-        Candidate("form=cosine", least_items=DENSE_ITEMS // 2, timed=True),
-        Candidate(
-            "form=cosine,decay=power0.5,alpha=0.4,backward=1", least_items=DENSE_ITEMS // 2, timed=True
-        ),
+        Candidate("", FEW, timed=True),
+        Candidate("form=cosine", MANY, timed=True),
+        Candidate("form=cosine,decay=power0.5,alpha=0.4,backward=1", MANY, timed=True),
     )
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         if len(self._inference_laws()) != len(parse_decays("decay", self.decay)):
             raise InputError(
                 f"inference_decay must have one law for each law of decay={self.decay!r}, "
@@ -151,13 +140,6 @@ class SLIST(ItemWeights):
             )
         if len(parse_decays("target_decay", self.target_decay)) != 1:
             raise InputError(f"target_decay must be one law, not {self.target_decay!r}")
-        check_real("regularization", self.regularization, 0.0, open_low=True)
-        check_choice("form", self.form, ("auto", "ridge", "cosine"))
-        for key in ("alpha", "beta", "backward"):
-            check_real(key, getattr(self, key), 0.0, 1.0)
-        check_real("votes", self.votes, 0.0)
-        check_real("locality", self.locality, 0.0, open_low=True)
-        check_integer("random_state", self.random_state, 0)
 
     def _inference_laws(self) -> list[Decay]:
         return parse_decays("inference_decay", self.inference_decay or self.decay)
@@ -200,16 +182,14 @@ class SLIST(ItemWeights):
         wide.indices = wide.indices.astype(np.int32, copy=False)
         return wide
 
-    def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+    def _item_similarity(self, ids: Ints) -> NDArray[np.float32]:
         parts = [
             super(SLIST, self)._item_similarity(ids + k * self.n_items_) for k in range(self._blocks)
         ]
         return np.sum(parts, axis=0)
 
 
-def _solved(
-    gram: NDArray[np.float64], cross: NDArray[np.float64], blocks: int, ridge: float
-) -> NDArray[np.float32]:
+def _solved(gram: Floats, cross: Floats, blocks: int, ridge: float) -> NDArray[np.float32]:
     """Return (XᵀX + Λ)⁻¹XᵀY, block after block; both matrices are used up."""
     n, items = cross.shape
     diagonal = gram.reshape(-1)[:: n + 1]
@@ -237,7 +217,7 @@ class Decay:
     kind: str
     x: float = 0.0
 
-    def __call__(self, gap: ArrayLike) -> NDArray[np.float64]:
+    def __call__(self, gap: ArrayLike) -> Floats:
         """Return the weights of interactions with these gaps."""
         gap = np.asarray(gap, dtype=np.float64)
         if self.kind == "exp":
@@ -257,9 +237,7 @@ def parse_decays(name: str, text: str) -> list[Decay]:
     return laws
 
 
-def sums_of_exponentials(
-    laws: Sequence[Decay], longest: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def sums_of_exponentials(laws: Sequence[Decay], longest: int) -> tuple[Floats, Floats]:
     """Return laws as sums of exponentials: of law k, Σ_e coefficients[k,e]·e^−(gap/rates[e]).
 
     A power law is (g + 1)^−a = 1/Γ(a)·∫ e^(a·x − e^x·(g + 1)) dx by the trapezoidal rule, to .001 up to
@@ -286,17 +264,15 @@ class Histories(NamedTuple):
     """Interactions of each user from oldest to newest; those of equal times are in random order."""
 
     items: NDArray[np.int32]
-    gaps: NDArray[np.int64]  # how many positions newer than the one before; equal times share one
-    begins: NDArray[np.int64]  # where the history of each interaction begins and ends
-    ends: NDArray[np.int64]
-    votes: NDArray[np.float64]  # of the user of each interaction
-    starts: NDArray[np.int64]  # the interactions of item i are places[starts[i] : starts[i + 1]]
-    places: NDArray[np.int64]
+    gaps: Ints  # how many positions newer than the one before; equal times share one
+    begins: Ints  # where the history of each interaction begins and ends
+    ends: Ints
+    votes: Floats  # of the user of each interaction
+    starts: Ints  # the interactions of item i are places[starts[i] : starts[i + 1]]
+    places: Ints
 
 
-def ordered(
-    liked: sp.csr_matrix, times: NDArray[np.float64] | None, votes: NDArray[np.float64], seed: int
-) -> Histories:
+def ordered(liked: sp.csr_matrix, times: Floats | None, votes: Floats, seed: int) -> Histories:
     """Return the interactions in order; `times` are aligned with liked.indices, None for equal times."""
     owner, indptr = owners(liked), liked.indptr.astype(np.int64)
     when = np.zeros(liked.nnz) if times is None else times
@@ -314,11 +290,8 @@ def ordered(
 
 
 def before_after(
-    histories: Histories,
-    items: int,
-    before: tuple[NDArray[np.float64], NDArray[np.float64]],
-    after: tuple[NDArray[np.float64], NDArray[np.float64]],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    histories: Histories, items: int, before: tuple[Floats, Floats], after: tuple[Floats, Floats]
+) -> tuple[Floats, Floats]:
     """Return XᵀX and XᵀY of all splits of all histories: items·blocks rows.
 
     `before` are the laws of X as rates, (exponentials,), and coefficients, (blocks, exponentials):
@@ -337,9 +310,7 @@ def before_after(
     return gram, cross
 
 
-def _splits_ahead(
-    histories: Histories, steps: NDArray[np.float64], sources: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _splits_ahead(histories: Histories, steps: Floats, sources: Floats) -> Floats:
     """Return out[s, k, e] = Σ over the splits after s of law k there times exponential e, both from s.
 
     From the newest interaction of every history backwards, all histories at once.
@@ -360,11 +331,7 @@ def _splits_ahead(
 
 
 def followed(
-    histories: Histories,
-    pairs: sp.csr_matrix,
-    rates: NDArray[np.float64],
-    law: NDArray[np.float64],
-    backward: float,
+    histories: Histories, pairs: sp.csr_matrix, rates: Floats, law: Floats, backward: float
 ) -> sp.csr_matrix:
     """Return weights of j after i, Σ_u votes_u·law(positions from i to j): (items, items) float32 CSR.
 

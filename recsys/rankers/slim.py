@@ -10,10 +10,10 @@ import scipy.sparse as sp
 
 from recsys._jit import in_parts, jit, parallel
 from recsys.rankers.base import Data
-from recsys.rankers.item_weights import ItemWeights, co_occurrences, kept_form
+from recsys.rankers.protocol import POSITIVE, Check, real
 from recsys.rankers.registry import RANKERS
+from recsys.rankers.scoring import ItemWeights, co_occurrences, kept_form
 from recsys.utils.memory import check_fits
-from recsys.utils.validation import check_integer, check_real
 
 BLOCK = 512  # items whose weights are found at once
 
@@ -23,31 +23,17 @@ BLOCK = 512  # items whose weights are found at once
 class SLIM(ItemWeights):
     """SLIM: sparse non-negative regression of every item on the other items.
 
-    Minimizes ½‖r_j − R w‖² + l1·‖w‖₁ + ½·l2·‖w‖² over w ≥ 0 with w_j = 0 for each item j,
-    by coordinate descent on the co-occurrence matrix.
+    Minimizes ½‖r_j − R w‖² + l1·‖w‖₁ + ½·l2·‖w‖² over w ≥ 0 with w_j = 0 for each item j, by coordinate
+    descent on the co-occurrence matrix. Source: Ning and Karypis 2011; Polato's thesis, 5.1.
 
     Parameters
     ----------
     l1, l2 : float ≥ 0
         The thesis' β is l2/2 and its λ is l1.
-    iterations : int ≥ 1
-        Largest number of sweeps per item.
     tol : float > 0
         Stop when no weight changes by more in a sweep.
-    top_k : int ≥ 1, optional
-        Number of items with the largest cosines that predict an item; by default all.
 
-    Other parameters: as in `Ranker`.
-
-    Notes
-    -----
-    Source: Ning and Karypis 2011; Polato's thesis, 5.1.
-
-    Examples
-    --------
-    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
-    >>> SLIM(l1=0.1, l2=1.0).fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
-    array([2], dtype=int32)
+    Other parameters: as of `Ranker`.
     """
 
     l1: float = 1.0
@@ -58,20 +44,16 @@ class SLIM(ItemWeights):
     recency: float = 0.0
 
     name: ClassVar[str] = "slim"
+    checks: ClassVar[dict[str, Check]] = ItemWeights.checks | {
+        "l1": real(),
+        "l2": real(),
+        "tol": POSITIVE,
+    }
     search_space: ClassVar[dict[str, Any]] = {
         "l1": ("log", 0.1, 30.0),
         "l2": ("log", 1.0, 1000.0),
         "recency": ("real", 0.0, 2.0, "times"),
     }
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_real("l1", self.l1, 0.0)
-        check_real("l2", self.l2, 0.0)
-        check_integer("iterations", self.iterations, 1)
-        check_real("tol", self.tol, 0.0, open_low=True)
-        if self.top_k is not None:
-            check_integer("top_k", self.top_k, 1)
 
     def _fit(self, data: Data) -> None:
         items = data.liked.shape[1]

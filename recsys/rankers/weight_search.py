@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys._jit import in_parts, jit, parallel
+from recsys.rankers.protocol import Floats
 from recsys.utils.topn import top_n
 
 GRID = (1.0, 0.3, 0.1, 0.03)  # weights of an addition, relative to what is there
@@ -23,12 +24,9 @@ class HeldOut:
 
     The positives and the first items of each candidate's list are taken one by one, and of the rest a
     sample that stands for it: positions near the top are exact, and the AUC is an unbiased estimate,
-    from the same draws for all blends that are compared.
-
-    Rows of `train` and `test` are the visible and held-out items of the users;
-    `scores`, (users, items) each, are standardized. `prior`, (items,), orders items of equal scores. The
-    items of user u are entries starts[u] to starts[u + 1], of which the first positives[u] are
-    positives; each stands for `worth` items.
+    from the same draws for all blends. `prior`, (items,), orders items of equal scores. User u has the
+    entries starts[u] to starts[u + 1], the first positives[u] are positives; each stands for `worth`
+    items.
     """
 
     def __init__(
@@ -37,10 +35,13 @@ class HeldOut:
         test: sp.csr_matrix,
         scores: dict[str, NDArray[np.float32]],
         seed: int,
-        prior: NDArray[np.float64],
+        prior: Floats,
     ) -> None:
         users, m = np.flatnonzero(np.diff(test.indptr)), test.shape[1]
-        tops = [_first(block, train) for block in scores.values()] if m > REST else []
+        tops = []
+        if m > REST:
+            every = np.ones(m, dtype=np.uint8)
+            tops = [top_n(block, train, FIRST, True, every)[0] for block in scores.values()]
         rng = np.random.default_rng(seed)
         entries, worth, positives = [], [], []
         for user in users:
@@ -64,7 +65,7 @@ class HeldOut:
 
     def figures(
         self, total: NDArray[np.float32], added: NDArray[np.float32], weights: list[float]
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return AUC and nDCG@10 of total + weight × added for each weight, (weights, 2)."""
         values = np.empty((len(self.positives), len(weights), 2))
         arrays = (self.starts, self.positives, self.worth, self.prior, total, added)
@@ -74,7 +75,7 @@ class HeldOut:
         return values[known].mean(axis=0) if known.any() else np.full(values.shape[1:], 0.5)
 
 
-def criterion(figures: NDArray[np.float64]) -> NDArray[np.float64]:
+def criterion(figures: Floats) -> Floats:
     """Return log(AUC − ½) + log nDCG@10 of (…, 2) metric values: gains and losses count relatively."""
     auc, ndcg = np.moveaxis(figures, -1, 0)
     return np.asarray(np.log(np.maximum(auc - 0.5, 1e-6)) + np.log(np.maximum(ndcg, 1e-6)))
@@ -134,11 +135,6 @@ def find_weights(held: HeldOut, rounds: int) -> tuple[dict[str, float], dict[str
     figures = {name: value.tolist() for name, value in alone.items()}
     figures["blend"] = held.figures(nothing, total, [1.0])[0].tolist()
     return {name: weight / share for name, weight in weights.items()}, figures
-
-
-def _first(block: NDArray[np.float32], train: sp.csr_matrix) -> NDArray[np.int32]:
-    """Return the first items of each user's list, padded with −1."""
-    return top_n(block, train, FIRST, True, np.ones(block.shape[1], dtype=np.uint8))[0]
 
 
 # ---- kernels

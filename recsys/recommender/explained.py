@@ -12,6 +12,7 @@ import numpy as np
 from recsys.explain import (
     Attributes,
     ItemRule,
+    PartShare,
     Reasons,
     TasteRule,
     because,
@@ -41,34 +42,6 @@ COUNTS = ("hits", "support", "others_hits", "others")  # of a rule of other user
 class Why:
     """Explanation of a recommended item.
 
-    Attributes
-    ----------
-    item : str or int
-    title : str
-    sentence : str
-        Names the liked items with the largest contributions.
-    rule_text : str
-        Rule of other users, counted in the data; empty if no rule passes the test.
-    score : float
-    base : float
-        Part of the score that does not come from liked items.
-    reasons : Reasons
-        The shares by index of item.
-    rows : tuple of (id, title, share)
-        Liked items, largest share first.
-    kind : str
-        Kind of tables: "pandas", "polars" or "pyarrow".
-    ranker : str
-    parts : tuple of (name, weight, adds)
-        Contribution of each model of a blend.
-    rule : ItemRule or None
-        The counts of `rule_text`.
-    rule_items : tuple of (id, title)
-        The items of the rule.
-    changes : dict or None
-        The item's rank, and its rank and score without single liked items; None by default.
-    notes : tuple of str
-
     Examples
     --------
     >>> import recsys
@@ -80,18 +53,18 @@ class Why:
 
     item: str | int
     title: str
-    sentence: str
-    rule_text: str
+    sentence: str  #: names the liked items with the largest contributions
+    rule_text: str  #: rule of other users, counted in the data; empty if no rule passes the test
     score: float
-    base: float
-    reasons: Reasons
-    rows: tuple[tuple[Any, str, float], ...]
-    kind: str = "pandas"
+    base: float  #: part of the score that does not come from liked items
+    reasons: Reasons  #: the shares by index of item
+    rows: tuple[tuple[Any, str, float], ...]  #: liked items (id, title, share), largest share first
+    kind: str = "pandas"  #: of tables: "pandas", "polars" or "pyarrow"
     ranker: str = ""
-    parts: tuple[tuple[str, float, float], ...] = ()
-    rule: ItemRule | None = None
-    rule_items: tuple[tuple[Any, str], ...] = ()
-    changes: dict[str, Any] | None = None
+    parts: tuple[PartShare, ...] = ()  #: contribution of each model of a blend
+    rule: ItemRule | None = None  #: the counts of `rule_text`
+    rule_items: tuple[tuple[Any, str], ...] = ()  #: (id, title) of the items of the rule
+    changes: dict[str, Any] | None = None  #: rank, and rank and score without single liked items
     notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
@@ -118,9 +91,7 @@ class Why:
             ],
             "others": result.others,
             "unlisted": result.unlisted,
-            "parts": [
-                {"model": name, "weight": weight, "adds": adds} for name, weight, adds in self.parts
-            ],
+            "parts": [{"model": one.name, "weight": one.weight, "adds": one.adds} for one in self.parts],
             "rule": rule,
             "changes": self.changes,
             "notes": list(self.notes),
@@ -183,26 +154,15 @@ def explained(
     options: dict[str, Any] = {"recalculate_user": folds, "times": times}
     result = reasons(ranker, userid, row, index, n, **options)
     rule = _item_rule(package, profile, index) if row.nnz else None
-    listed, rank = None, None
+    listed: dict[str, Any] | None = None
     if changes:
         what = what_if(ranker, userid, row, index, TRIED * changes, **options)
-        rank = what.rank
-        listed = {
-            "rank": what.rank,
-            "of": what.of,
-            "liked": what.liked,
-            "tried": len(what.changes),
-            "listed": [
-                {
-                    "item": str(ids[one.without]),
-                    "title": str(titles[one.without]),
-                    "score": one.score,
-                    "rank": one.rank,
-                }
-                for one in what.changes[:changes]
-            ],
-            "text": text.changed(titles, what),
-        }
+        listed = {"rank": what.rank, "of": what.of, "liked": what.liked, "tried": len(what.changes)}
+        listed["text"] = text.changed(titles, what)
+        listed["listed"] = [
+            {"item": str(ids[k]), "title": str(titles[k]), "score": score, "rank": rank}
+            for k, score, rank in what.changes[:changes]
+        ]
     return Why(
         item=ids[index],
         title=str(titles[index]),
@@ -218,7 +178,7 @@ def explained(
         rule=rule,
         rule_items=tuple((ids[k], str(titles[k])) for k in (() if rule is None else rule.items)),
         changes=listed,
-        notes=() if folds else _stored_note(ranker, profile, index, result.score, rank),
+        notes=() if folds else _stored_note(ranker, profile, index, result.score, listed),
     )
 
 
@@ -228,13 +188,13 @@ def _item_rule(package: ModelPackage, profile: Profile, item: int) -> ItemRule |
 
 
 def _stored_note(
-    ranker: Any, profile: Profile, item: int, score: float, rank: int | None
+    ranker: Any, profile: Profile, item: int, score: float, changes: dict[str, Any] | None
 ) -> tuple[str, ...]:
     """Return a note if the list uses another score, from the fitted user vector."""
     scores = ranker.scores([profile.userid], profile.row, times=profile.times)[0]
     listed = rank_among(scores, candidates(profile.row, item), item)
     same_score = abs(scores[item] - score) <= CLOSE * max(1.0, abs(score))
-    if same_score and rank in (None, listed):
+    if same_score and (changes is None or changes["rank"] == listed):
         return ()
     return (
         f"in the list, by the factors fitted for the user, its score is {scores[item]:.4g} and its rank "
@@ -246,17 +206,6 @@ def _stored_note(
 class Rules:
     """The rules for a user's list.
 
-    Attributes
-    ----------
-    taste : TasteRule or None
-        Description of the liked items by their attributes, if there is one.
-    sentences : tuple of str
-        The rule of the profile with its counts.
-    items : tuple of (id, title, sentence, ItemRule)
-        Items of the list with a rule of other users.
-    kind : str
-        Of tables.
-
     Examples
     --------
     >>> import recsys
@@ -265,8 +214,9 @@ class Rules:
     ['item', 'title', 'rule', 'hits', 'support', 'others_hits', 'others']
     """
 
-    taste: TasteRule | None
-    sentences: tuple[str, ...]
+    taste: TasteRule | None  #: description of the liked items by their attributes, if there is one
+    sentences: tuple[str, ...]  #: the rule of the profile with its counts
+    #: Items of the list with a rule of other users: (id, title, sentence, rule).
     items: tuple[tuple[Any, str, str, ItemRule], ...] = ()
     kind: str = "pandas"
 

@@ -18,11 +18,7 @@ from recsys.utils.dates import iso_seconds
 
 
 def id_list(what: str, ids: Any) -> list[str | int]:
-    """Return one id, or a sequence, array or Series of ids, as a list; `what` names them in messages.
-
-    >>> id_list("users", "12"), id_list("users", np.array([1, 2])), id_list("users", (3,))
-    (['12'], [1, 2], [3])
-    """
+    """Return one id, or a sequence, array or Series of ids, as a list; `what` names them in messages."""
     if isinstance(ids, (str, int, np.integer)):
         return [one_id(what, ids)]
     for method in ("to_pylist", "to_list", "tolist"):  # pyarrow, polars and pandas, NumPy
@@ -70,16 +66,9 @@ def left_out(
 def passing(features: pd.DataFrame | None, filters: Mapping[str, Any]) -> NDArray[np.bool_]:
     """Return which items pass; an item without a value does not.
 
-    Parameters
-    ----------
-    features : DataFrame or None
-        One row an item.
-    filters : mapping of str to condition
-        By column: a pair (least, most) of numbers or dates, both included, None for no end; a list or
-        set of values; or one value. A cell `Drama|War` has both values.
+    `features` have a row an item. Filters say by column: a pair (least, most) of numbers or dates, both
+    included, None for no end; a list or set of values; or one value. A cell `Drama|War` has both values.
 
-    Examples
-    --------
     >>> films = pd.DataFrame({"year": [1979, 1985], "genres": ["Horror|Sci-Fi", "Sci-Fi"]})
     >>> passing(films, {"year": (1980, None), "genres": "Sci-Fi"})
     array([False,  True])

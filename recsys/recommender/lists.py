@@ -1,21 +1,25 @@
-"""Lists of users: a generator of lists in blocks, and the rows that they become."""
+"""Lists of users in blocks, the rows that they become, and files of rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from recsys.errors import InputError
 from recsys.explain import Reasons, because, reasons_for_lists
 from recsys.rankers import ModelPackage, Recommendations
 from recsys.rankers.package import Profile
 from recsys.recommender.filters import id_list, left_out
 from recsys.reranking import rerank
+from recsys.utils.export import csv_text, json_text
+from recsys.utils.files import replacing
 from recsys.utils.parallel import run_tasks
 from recsys.utils.progress import report
 from recsys.utils.validation import check_flag, check_integer, check_real
@@ -34,6 +38,7 @@ COLUMNS: dict[str, Any] = {
     "why": str,
 }
 Row = tuple[Any, ...]
+Blocks = Iterable[Sequence[Row]]
 
 
 @dataclass(frozen=True)
@@ -91,7 +96,12 @@ def row_blocks(
     package: ModelPackage, users: Users, n: int, options: ListOptions, why: bool = True, n_jobs: int = 1
 ) -> Iterator[list[Row]]:
     """Yield the rows of lists, one cell for each of `COLUMNS`, a block of users at a time."""
-    task = partial(_rows_of_block, package, check_integer("n", n, 1), options, why)
+    check_integer("n", n, 1)
+
+    def task(block: tuple[int, Users]) -> tuple[int, list[Row]]:
+        start, users = block
+        return start, rows_of(package, users, lists(package, users, n, options), why)
+
     parts = ((start, users.part(start, start + BLOCK)) for start in range(0, len(users), BLOCK))
     done: dict[int, list[Row]] = {}
     first = 0
@@ -104,13 +114,6 @@ def row_blocks(
             report("lists", min(first, len(users)), len(users))
 
 
-def _rows_of_block(
-    package: ModelPackage, n: int, options: ListOptions, why: bool, block: tuple[int, Users]
-) -> tuple[int, list[Row]]:
-    start, users = block
-    return start, rows_of(package, users, lists(package, users, n, options), why)
-
-
 def lists(package: ModelPackage, users: Users, n: int, options: ListOptions) -> list[Recommendations]:
     """Return the lists of a block of users."""
     disliked = package.items(id_list("dislikes", options.dislikes))
@@ -120,19 +123,12 @@ def lists(package: ModelPackage, users: Users, n: int, options: ListOptions) -> 
         "filter_already_liked_items": check_flag("filter_liked", options.filter_liked),
     }
     if len(disliked) or diversity:
+        filters |= {"dislikes": disliked, "diversity": diversity}
+        filters["item_users"] = package.item_users if diversity else None
+        every = (users.part(k, k + 1) for k in range(len(users)))
         return [
-            rerank(
-                package.ranker,
-                int(one.ids[0]),
-                one.rows,
-                n,
-                dislikes=disliked,
-                diversity=diversity,
-                item_users=package.item_users if diversity else None,
-                **filters,
-                **one.options(),
-            )
-            for one in (users.part(k, k + 1) for k in range(len(users)))
+            rerank(package.ranker, int(one.ids[0]), one.rows, n, **filters, **one.options())
+            for one in every
         ]
     result = package.ranker.recommend(users.ids, users.rows, N=n, **filters, **users.options())
     return [
@@ -201,3 +197,59 @@ def any_popular(package: ModelPackage, users: Users) -> bool:
     """Return whether a user has an empty profile, and gets the most popular items."""
     ids = None if users.fold_in else users.ids
     return bool(package.ranker.falls_back(ids, users.rows).any())
+
+
+def write_rows(
+    path: Path,
+    columns: Mapping[str, type],
+    blocks: Blocks,
+    raw: bool = False,
+) -> None:
+    """Write blocks of rows in the format of the suffix; that of CSV may be .txt or missing.
+
+    `raw` omits the apostrophe before spreadsheet formulas in CSV. On an error, an old file does not
+    change.
+    """
+    writers = dict.fromkeys((".csv", ".txt", ""), _csv)
+    writers |= {".parquet": _parquet, ".json": _json, ".jsonl": _json_lines}
+    if (writer := writers.get(path.suffix.lower())) is None:
+        raise InputError(f"{path}: the ending must be .csv, .parquet, .json or .jsonl")
+    with replacing(path) as file:
+        writer(file, columns, blocks, raw)
+
+
+def _csv(file: Any, columns: Mapping[str, type], blocks: Blocks, raw: bool) -> None:
+    header: Sequence[str] | None = tuple(columns)
+    for block in blocks:
+        file.write(csv_text(header, block, raw).encode("utf-8", errors="surrogatepass"))
+        header = None
+
+
+def _json(file: Any, columns: Mapping[str, type], blocks: Blocks, raw: bool) -> None:
+    between = "[\n"
+    for block in blocks:
+        text = ""
+        for row in block:
+            text += between + json_text(dict(zip(columns, row, strict=True))).strip()
+            between = ",\n"
+        file.write(text.encode("utf-8", errors="surrogatepass"))
+    file.write(b"\n]\n" if between[0] == "," else b"[]\n")
+
+
+def _json_lines(file: Any, columns: Mapping[str, type], blocks: Blocks, raw: bool) -> None:
+    for block in blocks:
+        for row in block:
+            line = json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False, allow_nan=False)
+            file.write(line.encode("utf-8", errors="surrogatepass") + b"\n")
+
+
+def _parquet(file: Any, columns: Mapping[str, type], blocks: Blocks, raw: bool) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    kinds = {str: pa.string(), int: pa.int64(), float: pa.float64()}
+    schema = pa.schema([(name, kinds[kind]) for name, kind in columns.items()])
+    with pq.ParquetWriter(file, schema) as writer:
+        for block in blocks:
+            cells = {name: [row[k] for row in block] for k, name in enumerate(columns)}
+            writer.write_table(pa.Table.from_pydict(cells, schema))

@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
@@ -40,8 +41,8 @@ from recsys.recommender.lists import (
     rows_of,
     types_of,
     word_of,
+    write_rows,
 )
-from recsys.recommender.row_files import write_rows
 from recsys.recommender.updates import updated
 from recsys.reranking import similar
 from recsys.utils import frames
@@ -63,17 +64,10 @@ class Recommender:
     Parameters
     ----------
     model : str or Ranker
-        A specification such as "auto", "ease" or "cf-komd:kernel=mc,degree=2", or a ranker; `fit` fits a
-        copy.
+        A specification such as "cf-komd:kernel=mc,degree=2", or a ranker; `fit` fits a copy.
 
     Attributes
     ----------
-    ranker : Ranker
-        The fitted ranker; it works with matrices.
-    package : ModelPackage
-        The ranker, ids, titles and interactions: the content of a file.
-    user_ids, item_ids : (users,), (items,) object
-        In order of first appearance.
     notes : tuple of str
         Decisions of the reader and data that the ranker does not use; empty after loading.
 
@@ -92,9 +86,7 @@ class Recommender:
         if isinstance(model, str):
             ranker_of(model)  # refuses a wrong one now
         elif not isinstance(model, Ranker):
-            raise InputError(
-                f"model must be a ranker or a specification such as 'ease', not {type(model).__name__}"
-            )
+            raise InputError(f"model must be a ranker or its name, not {type(model).__name__}")
         self.model = model
         self.notes: tuple[str, ...] = ()
         self._package: ModelPackage | None = None
@@ -123,9 +115,8 @@ class Recommender:
         data : Interactions, table, path or (users, items) sparse matrix
             For a matrix, ids are row and column numbers, values above 0 are interactions, and weighted
             models use the values.
-        show_progress : bool
         **columns
-            As in `Interactions.from_frame`, for a table or path: user, item, rating, time, weight, …
+            Of a table or path, as of `Interactions.from_frame`: user, item, rating, time, weight, …
         """
         if columns and (isinstance(data, Interactions) or sp.issparse(data)):
             raise InputError(f"{next(iter(columns))} applies only to a table or file")
@@ -150,7 +141,6 @@ class Recommender:
     def package(self) -> ModelPackage:
         """The ranker, ids, titles and interactions."""
         if self._package is None:
-            # Imported here: the error is also scikit-learn's, whose import takes most of a second.
             raise errors.NotFittedError("this recommender is not fitted yet: call fit(data)")
         return self._package
 
@@ -210,7 +200,7 @@ class Recommender:
         check_choice("unknown", unknown, UNKNOWN)
         package, chosen, names = self.package, ListOptions(**options), id_list("users", users)
         known = [name for name in names if unknown == "error" or str(name) in package.user_index]
-        rows = _rows(package, Users.known(package, known), n, chosen, why)
+        rows = list(chain(*row_blocks(package, Users.known(package, known), n, chosen, why)))
         new = [name for name in names if str(name) not in package.user_index]
         if unknown == "popular" and new:
             empty = sp.csr_matrix((len(new), len(package.item_ids)), dtype=np.float32)
@@ -242,12 +232,13 @@ class Recommender:
             Times of the items, instead of their order, and weights.
         user : str or int
             Value of the column user.
-        n, why, **options
-            As in `recommend`.
+
+        Other parameters: as of `recommend`.
         """
         package = self.package
         users = Users.new(user, _profile(package, None, history, times, weights))
-        return _table(package, _rows(package, users, n, ListOptions(**options), why), why)
+        blocks = row_blocks(package, users, n, ListOptions(**options), why)
+        return _table(package, list(chain(*blocks)), why)
 
     def recommend_all(
         self,
@@ -270,16 +261,15 @@ class Recommender:
             Whether to write cells of CSV without an apostrophe before spreadsheet formulas.
         n_jobs : int
             Number of processes (joblib); −1 for all processors.
-        show_progress : bool
-        n, why, **options
-            As in `recommend`.
+
+        Other parameters: as of `recommend`.
         """
         package, chosen, n_jobs = self.package, ListOptions(**options), count_jobs(n_jobs)
         users = Users.known(package)
         with bar(check_flag("show_progress", show_progress)) as progress, listening(progress):
             blocks = row_blocks(package, users, n, chosen, check_flag("why", why), n_jobs)
             if path is None:
-                return _table(package, [row for block in blocks for row in block], why)
+                return _table(package, list(chain(*blocks)), why)
             if not isinstance(path, (str, os.PathLike)):
                 raise InputError(f"path must name a file, not {type(path).__name__}")
             target = Path(path)
@@ -287,7 +277,7 @@ class Recommender:
                 raise InputError(f"{target}: the ending must be .parquet or .csv")
             names, types = columns_of(package, any_popular(package, users), why), types_of(package)
             places = [list(COLUMNS).index(name) for name in names]
-            cells = ([[row[place] for place in places] for row in block] for block in blocks)
+            cells = ([tuple(row[place] for place in places) for row in block] for block in blocks)
             write_rows(target, {name: types[name] for name in names}, cells, raw)
             return target
 
@@ -301,58 +291,29 @@ class Recommender:
         filters: Any = None,
         diversity: float = 0.0,
     ) -> Any:
-        """Return the items most similar to one or several.
+        """Return the items most similar to one or several: columns to, rank, item, title, score.
 
-        Parameters
-        ----------
-        items : id, or sequence of ids
-        candidates : sequence of ids, optional
-            The only items to return.
-        n, exclude, filters, diversity
-            As in `recommend`.
-
-        Returns
-        -------
-        table
-            Columns to (the query item), rank, item, title, score.
+        `candidates` are the only items to return; other parameters as of `recommend`.
         """
         package, diversity = self.package, check_real("diversity", diversity, 0.0, 1.0)
-        without = left_out(package, candidates, exclude, filters)
-        item_users = package.item_users if diversity else None
-        lists = [
-            (
-                index,
-                similar(
-                    package.ranker,
-                    index,
-                    n,
-                    diversity=diversity,
-                    item_users=item_users,
-                    filter_items=without,
-                ),
-            )
-            for index in package.items(id_list("items", items)).tolist()
-        ]
-        return _neighbors(package, "item", lists)
+        options: dict[str, Any] = {"filter_items": left_out(package, candidates, exclude, filters)}
+        options |= {"diversity": diversity, "item_users": package.item_users if diversity else None}
+        indices = package.items(id_list("items", items)).tolist()
+        lists = [similar(package.ranker, index, n, **options) for index in indices]
+        return _neighbors(package, "item", indices, lists)
 
     def similar_users(self, users: Any, n: int = 10) -> Any:
         """Return the users most similar to one or several: columns to, rank, user, score."""
         package = self.package
-        lists = [
-            (index, package.ranker.similar_users(index, N=n, filter_users=[index]))
-            for index in package.rows(id_list("users", users))[0].tolist()
-        ]
-        return _neighbors(package, "user", lists)
+        indices = package.rows(id_list("users", users))[0].tolist()
+        ranker = package.ranker
+        lists = [ranker.similar_users(index, N=n, filter_users=[index]) for index in indices]
+        return _neighbors(package, "user", indices, lists)
 
     def predict(self, users: Any, items: Any) -> Any:
-        """Return scores of pairs of users and items: columns user, item, score.
-
-        Two sequences of equal length are paired by position; a single id is paired with each id of the
-        other sequence.
-        """
-        package = self.package
-        who = package.rows(id_list("users", users))[0]
-        what = package.items(id_list("items", items))
+        """Return scores of pairs of users and items, or of one with each: columns user, item, score."""
+        package, item_list = self.package, id_list("items", items)
+        who, what = package.rows(id_list("users", users))[0], package.items(item_list)
         if len(who) != len(what) and 1 not in (len(who), len(what)):
             raise InputError(f"users and items must have equal lengths, not {len(who)} and {len(what)}")
         who, what = np.broadcast_arrays(who, what)
@@ -382,18 +343,10 @@ class Recommender:
         weights: Sequence[float] | None = None,
         changes: int = 0,
     ) -> Why:
-        """Explain an item to a user or to a new user with a history.
+        """Explain an item to a user, or to a new user with a history as of `recommend_history`.
 
-        Parameters
-        ----------
-        user : id, optional
-        item : id
-        n : int ≥ 1
-            Largest number of liked items to list.
-        history, times, weights
-            A history instead of a user, as in `recommend_history`.
-        changes : int ≥ 0
-            Number of liked items for the counterfactual ranks, largest effects first.
+        `n` is the largest number of liked items to list, `changes` the number of liked items for the
+        counterfactual ranks, largest effects first.
         """
         if item is None:
             raise InputError("explain needs an item")
@@ -401,10 +354,7 @@ class Recommender:
         return explained(self.package, profile, item, n, changes=changes, kind=self.kind)
 
     def rules(self, user: Id, n: int = 10) -> Rules:
-        """Return the rules for a user's list of n items: of the profile, and of other users.
-
-        Rules are counted in the data without the user. The model does not use them.
-        """
+        """Return the rules for a user's list of n items, counted without the user; no model is asked."""
         package = self.package
         profile, users = _profile(package, user), Users.known(package, [user])
         [result] = lists(package, users, check_integer("n", n, 1), ListOptions())
@@ -424,16 +374,13 @@ class Recommender:
         add : table, path or Interactions, optional
             New rows in the form of the fit. A newer rating below the threshold removes a like.
         remove : table or path, optional
-            Rows to remove: a column of users and one of items; without items, all rows of a user.
+            A column of users and one of items; without items, all rows of a user.
         items : table or path, optional
             New or changed attributes of items.
-        show_progress : bool
         """
         package = self.package
         if not len(package.user_ids):
-            raise CapabilityError(
-                "this model was fitted on counts and keeps no interactions: fit it again"
-            )
+            raise CapabilityError("this model was fitted on counts and keeps no interactions: fit it")
         ranker, data = copy.deepcopy(package.ranker), updated(package, add, remove, items)
         if ranker.name == "auto":
             choice = (ranker.part_names_, ranker.part_weights_)  # type: ignore[attr-defined]
@@ -442,10 +389,7 @@ class Recommender:
         return self
 
     def save(self, path: str | Path) -> None:
-        """Write the model to `path` atomically, for `recsys.load` and `recsys serve`.
-
-        The file contains the ids and histories of all users.
-        """
+        """Write the model, with the ids and histories of all users, to `path` atomically."""
         self.package.save(path)
 
     def __repr__(self) -> str:
@@ -459,21 +403,9 @@ class Recommender:
 
 
 def load(path: str | Path, frames: str | None = None) -> Recommender:
-    """Read a file written by `Recommender.save` or `recsys fit --out`.
+    """Read a file, or a path, of `Recommender.save` or `recsys fit --out`.
 
-    Parameters
-    ----------
-    path : path, or a file open for reading bytes
-    frames : "pandas", "polars" or "pyarrow", optional
-        The kind of result tables; by default that of the fitted table.
-
-    Examples
-    --------
-    >>> import recsys, tempfile, pathlib
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.recsys"
-    >>> recsys.Recommender("ease").fit(recsys.load_dataset("sample")).save(path)
-    >>> recsys.load(path)
-    <Recommender: ease on 400 users, 300 items, 10,746 interactions>
+    `frames` is the kind of result tables: "pandas", "polars" or "pyarrow"; by default that of the fit.
     """
     if frames is not None:
         check_choice("frames", frames, ("pandas", "polars", "pyarrow"))
@@ -481,10 +413,6 @@ def load(path: str | Path, frames: str | None = None) -> Recommender:
     if frames is None and importlib.util.find_spec(recommender.kind) is None:
         return Recommender.of(recommender.package, "pandas")
     return recommender
-
-
-def _rows(package: ModelPackage, users: Users, n: int, options: ListOptions, why: bool) -> list[Row]:
-    return [row for block in row_blocks(package, users, n, options, why) for row in block]
 
 
 def _table(package: ModelPackage, rows: list[Row], why: bool) -> Any:
@@ -496,21 +424,19 @@ def _table(package: ModelPackage, rows: list[Row], why: bool) -> Any:
     return frames.make(columns, package.kind, types_of(package))
 
 
-def _neighbors(package: ModelPackage, what: str, lists: list[tuple[int, Any]]) -> Any:
+def _neighbors(package: ModelPackage, what: str, indices: list[int], lists: list[Any]) -> Any:
     """Return a table of the most similar items or users of each of some."""
-    names = getattr(package, f"{what}_ids")
+    names, types = getattr(package, f"{what}_ids"), types_of(package)
     rows = [
         (names[index], rank, names[k], str(package.titles[k]) if what == "item" else "", score)
-        for index, (ids, scores) in lists
+        for index, (ids, scores) in zip(indices, lists, strict=True)
         for rank, (k, score) in enumerate(zip(ids, scores.tolist(), strict=True), 1)
     ]
-    columns = {
-        name: [row[k] for row in rows] for k, name in enumerate(("to", "rank", what, "title", "score"))
-    }
+    columns = ("to", "rank", what, "title", "score")
+    table = {name: [row[k] for row in rows] for k, name in enumerate(columns)}
     if what == "user" or not package.titled:
-        del columns["title"]
-    types = types_of(package)
-    return frames.make(columns, package.kind, types | {"to": types[what]})
+        del table["title"]
+    return frames.make(table, package.kind, types | {"to": types[what]})
 
 
 def _profile(

@@ -423,7 +423,7 @@ MUTANTS = [
     ),
     Mutant(
         "likes of an equal time are newer than each other",
-        "rankers/recency.py",
+        "rankers/protocol.py",
         "(times[order][1:] != times[order][:-1])",
         "(times[order][1:] >= times[order][:-1])",
         ("tests/rankers/test_recency.py", "-k", "ages_are_counted"),

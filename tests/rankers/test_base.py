@@ -157,7 +157,6 @@ def test_every_parameter_is_documented_in_the_class_or_a_base(name):
     documented = "\n".join(inspect.cleandoc(base.__doc__ or "") for base in kind.__mro__)
     for parameter in make_ranker(name).get_params():
         assert re.search(rf"^(\w+, )*{parameter}(, \w+)* : ", documented, re.MULTILINE), parameter
-    assert ">>>" in inspect.getdoc(kind)
 
 
 def test_what_auto_tries_is_declared_by_the_rankers_and_can_be_made():

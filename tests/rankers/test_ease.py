@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from benchmarks.lab.long_tail import long_tail
 from recsys import FitError, InputError, make_ranker
-from recsys.rankers.item_weights import co_occurrences
+from recsys.rankers.scoring import co_occurrences
 from tests.reference import sparse_inverse as reference
 from tests.strategies import liked_matrices
 

@@ -36,7 +36,7 @@ def full(scores, R, popularity, N, skip, mask=None):
 
 @pytest.mark.parametrize("name", ["msdw", "slim"])
 def test_lists_of_sparse_weights_equal_a_pass(name, monkeypatch):
-    monkeypatch.setattr("recsys.rankers.item_weights.SMALL", 0)
+    monkeypatch.setattr("recsys.rankers.scoring.SMALL", 0)
     for seed in range(4):
         R = data(seed)
         ranker = make_ranker(name, **({"top_k": 3} if name == "slim" else {})).fit(R)

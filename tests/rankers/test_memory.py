@@ -45,7 +45,7 @@ def test_what_does_not_fit_says_what_is_free_and_what_to_do(monkeypatch):
 def test_msdw_is_the_same_sparse_and_dense(monkeypatch, tmp_path):
     R = data(2, users=60, items=40, density=0.4)
     dense = make_ranker("msdw", votes=0.5, alpha=0.3).fit(R)
-    monkeypatch.setattr("recsys.rankers.item_weights.SMALL", 0)
+    monkeypatch.setattr("recsys.rankers.scoring.SMALL", 0)
     R0 = data(3, users=60, items=40, density=0.02)
     for model, matrix in ((make_ranker("msdw", votes=0.5), R0),):
         model.fit(matrix)
@@ -86,7 +86,7 @@ def test_slim_with_all_neighbours_is_slim(monkeypatch):
     np.testing.assert_allclose(near, whole, atol=1e-4)
     few = make_ranker("slim", top_k=3).fit(R).weights_
     assert ((few > 0).sum(axis=0) <= 3).all() and (np.diag(few) == 0).all()
-    monkeypatch.setattr("recsys.rankers.item_weights.SMALL", 0)
+    monkeypatch.setattr("recsys.rankers.scoring.SMALL", 0)
     sparse = make_ranker("slim", top_k=3).fit(R)
     assert sp.issparse(sparse.weights_)
     np.testing.assert_allclose(sparse.weights_.toarray(), few)

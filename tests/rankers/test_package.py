@@ -77,14 +77,14 @@ def test_a_history_has_weights_for_a_ranker_that_takes_them():
     assert much == {"d": 4.0, "a": 0.5} and liked(package, found) == {"d": 1.0, "a": 3.0}
     assert package.profile(history=["d", "a"]).row.data.tolist() == [1.0, 1.0]
     for weights, text in (
-        ([1], "weights must be a list of 2 numbers, one per item of the history"),
+        ([1], "weights must be a list of 2, one per item of the history"),
         (
             [1, 0],
             "weight of item 'd' must be a finite number of at least 1e-09 and at most 1e\\+09, not 0",
         ),
         ([1, 1e-50], "weight of item 'd' must be .*, not 1e-50"),
         ([1e39, 1], "weight of item 'a' must be .*, not 1e\\+39"),
-        (3, "weights must be a list of 2 numbers, one per item of the history"),
+        (3, "weights must be a list of 2, one per item of the history"),
         ([np.nan, 1], "weight of item 'a' must be .*, not nan"),
         (["1", 1], "weight of item 'a' must be .*, not '1'"),
     ):
@@ -97,7 +97,7 @@ def test_a_history_has_weights_for_a_ranker_that_takes_them():
 REFUSED = {
     "twice": ({"history": ["a", "b", "a"]}, "item 'a' is in the history twice: list each item once"),
     "unknown twice": ({"history": ["x", "x"]}, "item 'x' is in the history twice"),
-    "lengths": ({"history": ["a", "b"], "times": [1]}, "1 times for a history of 2 items"),
+    "lengths": ({"history": ["a", "b"], "times": [1]}, "times must be a list of 2, one per item"),
     "no time": (
         {"history": ["a"], "times": ["x"]},
         "time of item 'a', 'x' is not a time: use a number or an ISO date",

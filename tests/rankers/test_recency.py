@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 
 from recsys import EASE, Blend, InputError, MSDw, list_rankers, load_ranker, make_ranker
-from recsys.rankers.recency import aligned, newer, recency_weights
+from recsys.rankers.protocol import aligned, newer, recency_weights
 from tests.lists import assert_close, assert_same_lists
 from tests.rankers.test_slist import histories
 from tests.reference import sequence
@@ -88,7 +88,7 @@ def test_without_order_nothing_changes(model, tmp_path):
     assert_close(load_ranker(tmp_path / "model").scores(users, R), one)
     many = timed.recommend(users, R, N=5)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("recsys.rankers.answers.BLOCK_BYTES", 4 * 12 * 7)
+        patched.setattr("recsys.rankers.protocol.BLOCK_BYTES", 4 * 12 * 7)
         blocks = timed.recommend(users, R, N=5)
     assert_same_lists(many, blocks)
 
