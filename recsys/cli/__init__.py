@@ -8,7 +8,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NoReturn
+    from typing import NoReturn
 
 __all__ = ["call", "run"]
 
@@ -30,7 +30,7 @@ def run() -> NoReturn:
     signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
     from recsys.cli import commands, exits  # noqa: F401
 
-    signal.signal(signal.SIGTERM, _terminate)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         signal.signal(signal.SIGINT, interrupted)
         exits.escape_unprintable()
@@ -38,7 +38,3 @@ def run() -> NoReturn:
     except KeyboardInterrupt:
         code = 130
     sys.exit(code)
-
-
-def _terminate(*_: Any) -> NoReturn:
-    sys.exit(143)

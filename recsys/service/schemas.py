@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 LONG_HISTORY = 300  # items, from which a request takes more than some 20 ms
 MOST_REASONS = 10_000  # explained items × liked items of one request
@@ -28,6 +28,8 @@ def _few_conditions(value: Any) -> Any:
 class Request(BaseModel):
     """A request body without unknown fields."""
 
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
     @model_validator(mode="before")
     @classmethod
     def _known_fields(cls, body: Any) -> Any:
@@ -43,23 +45,19 @@ class HistoryItem(Request):
     """A liked item with its time and weight."""
 
     item: Id
-    time: Number | Annotated[str, Field(max_length=40)] | None = Field(
-        default=None,
-        description="A number in the unit of the data (Unix seconds, where its times are dates), or an "
-        "ISO date or datetime, UTC where it has no zone.",
-    )
-    weight: Number | None = Field(
-        default=None, gt=0, description="For a model that learns from weights: plays, quantity."
-    )
+    time: Number | Annotated[str, Field(max_length=40)] | None = None
+    """A number in the unit of the data, such as Unix seconds, or an ISO date, by default in UTC."""
+    weight: Annotated[Number, Field(gt=0)] | None = None
+    """For a model that learns from weights: plays, quantity."""
 
 
 class ProfileRequest(Request):
     """A known user or a history."""
 
-    user: Id | None = Field(default=None, description="Id of a known user; or else post a history.")
-    history: Annotated[list[Id | HistoryItem], Field(max_length=1000)] | None = Field(
-        default=None, description="Liked items of a new user, the oldest first."
-    )
+    user: Id | None = None
+    """Id of a known user."""
+    history: Annotated[list[Id | HistoryItem], Field(max_length=1000)] | None = None
+    """Liked items of a new user, the oldest first."""
 
     @model_validator(mode="after")
     def _one_of_two(self) -> ProfileRequest:
@@ -84,19 +82,17 @@ class Candidates(Request):
     """Number of items, and filters."""
 
     n: Count = 10
-    items: Ids | None = Field(default=None, description="Rank these items only.")
-    filter_items: Ids = Field(default=[], description="Leave these items out.")
+    items: Ids | None = None
+    """Rank these items only."""
+    filter_items: Ids = []
+    """Leave these items out."""
     filters: Annotated[
         dict[str, Range | Annotated[list[Scalar], Field(max_length=1000)] | Scalar],
         BeforeValidator(_few_conditions),
-    ] = Field(
-        default={},
-        description="Conditions on columns of the item table that must all hold: a value, a list of "
-        'values or a range such as {"min": 1980}.',
-    )
-    diversity: Share = Field(
-        default=0.0, description="0 ranks by score alone, 1 by dissimilarity to the items above alone."
-    )
+    ] = {}
+    """Conditions on columns of the item table: a value, a list of values, or a range: {"min": 1980}."""
+    diversity: Share = 0.0
+    """From 0, order by score, to 1, order by dissimilarity to the items above."""
 
     @model_validator(mode="after")
     def _one_list(self) -> Candidates:
@@ -108,9 +104,12 @@ class Candidates(Request):
 class RecommendRequest(ProfileRequest, Candidates):
     """A list for a known user or a history."""
 
-    filter_liked: Flag = Field(default=True, description="Leave out what is liked already.")
-    dislikes: Ids = Field(default=[], description="Leave these out, and rank what is like them lower.")
-    why: Flag = Field(default=False, description="Explain each item as POST /explain does.")
+    filter_liked: Flag = True
+    """Leave out what is liked already."""
+    dislikes: Ids = []
+    """Leave these out, and rank similar items lower."""
+    why: Flag = False
+    """Explain each item as POST /explain does."""
 
     @property
     def slow(self) -> bool:
@@ -134,10 +133,10 @@ class ExplainRequest(ProfileRequest):
     """Explanation of an item's score."""
 
     item: Id
-    n: Count = Field(default=10, description="How many liked items to list.")
-    changes: Annotated[int, Field(strict=True, ge=0, le=10)] = Field(
-        default=0, description="How many liked items to list without which the item's rank is worst."
-    )
+    n: Count = 10
+    """Number of liked items to list."""
+    changes: Annotated[int, Field(strict=True, ge=0, le=10)] = 0
+    """Number of liked items to remove one at a time, largest effects first."""
 
 
 class ScoredItem(BaseModel):
