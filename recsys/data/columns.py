@@ -226,10 +226,12 @@ def _is_text(kind: Any) -> bool:
 
 
 def _text(cell: Any) -> str:
+    if isinstance(cell, list):
+        return "|".join(map(str, cell))
     return cell.decode(errors="backslashreplace") if isinstance(cell, bytes) else str(cell)
 
 
-def _coded(column: Any) -> tuple[NDArray[np.int32], list[Any]]:
+def coded(column: Any) -> tuple[NDArray[np.int32], list[Any]]:
     """Return a code for each cell, −1 where it is null, and the different cells."""
     kind = _kind(column)
     if not pa.types.is_dictionary(column.type):
@@ -237,7 +239,7 @@ def _coded(column: Any) -> tuple[NDArray[np.int32], list[Any]]:
             cells = [None if cell is None else _text(cell) for cell in column.to_pylist()]
             column = pa.chunked_array([pa.array(cells, pa.large_string())])
         column = column.dictionary_encode()
-    whole = pa.concat_arrays(column.unify_dictionaries().chunks)
+    whole = pa.concat_arrays(column.unify_dictionaries().chunks or [pa.array([], column.type)])
     codes = whole.indices.cast(pa.int32()).fill_null(-1).to_numpy(zero_copy_only=False)
     values = whole.dictionary.to_pylist()
     return codes, [_text(value) if isinstance(value, bytes) else value for value in values]
@@ -249,7 +251,7 @@ def ids_of(where: str, name: str, column: Any, as_text: bool = False) -> Ids:
     temporal = pa.types.is_temporal(kind) and not as_text
     if pa.types.is_nested(kind) or pa.types.is_boolean(kind) or temporal:
         raise InputError(f"{what} must be text or integers, not {kind}")
-    codes, values = _coded(column)
+    codes, values = coded(column)
     known = [value for value in values if value is not None and value == value]
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         if any(abs(value) == np.inf or value != int(value) for value in known):
@@ -329,7 +331,7 @@ def _cells(values: NDArray[np.float64]) -> Cells:
 
 def texts_of(column: Any) -> tuple[NDArray[np.int32], list[str]]:
     """Return a code for each cell, and the different cells as text, the last one empty for code −1."""
-    codes, values = _coded(column)
+    codes, values = coded(column)
     return codes, [*("" if value is None else str(value).strip() for value in values), ""]
 
 

@@ -24,6 +24,7 @@ from recsys.data.columns import (
     Columns,
     Ids,
     absent,
+    coded,
     find_columns,
     floats,
     ids_of,
@@ -83,28 +84,21 @@ def read_rows(
     roles, candidates = _roles(source, chosen, like)
     wanted = {one: False for options in candidates.values() for one in options}
     source.load(wanted | {one: role in ("user", "item") for role, one in roles.items()})
-    ends = [source.column(roles[role]) for role in ROLES[:2]]
-    if len(ends[0]) == 0:
+    u, i = (ids_of(where, roles[role], source.column(roles[role]), source.file) for role in ROLES[:2])
+    if len(u.codes) == 0:
         raise InputError(f"{where}: no interactions; the table has no rows")
-    u, i = (ids_of(where, roles[role], ids, source.file) for role, ids in zip(ROLES, ends, strict=False))
     cells, notes = _cells(source, roles, candidates, decimal, day_first)
     good, left_out = _good(source, roles, u, i, cells)
     lines = [f"{REASONS[why]}, left out: {count:,}" for why, count in left_out.items()]
     if not good.any():
         raise InputError(f"{where}: no valid rows; {'; '.join(lines)}")
-    values: dict[str, Any] = {"u": u.codes, "i": i.codes} | {
-        role: column.values for role, column in cells.items()
-    }
-    if not good.all():
+    every = bool(good.all())
+    values: dict[str, Any] = {role: column.values for role, column in cells.items()}
+    values |= {"u": u.codes, "i": i.codes}
+    if not every:
         values = {name: column[good] for name, column in values.items()}
-    data = merged(
-        **values,
-        user_ids=u.ids,
-        item_ids=i.ids,
-        duplicates=duplicates,
-        name=name,
-        compact=not good.all(),
-    )
+    values |= {"user_ids": u.ids, "item_ids": i.ids}
+    data = merged(**values, duplicates=duplicates, name=name, compact=not every)
     said = []
     for role in ("user", "item", "time", "weight", "rating"):
         if role in roles or role != "weight":
@@ -305,10 +299,9 @@ def read_features(source: Any, id_col: str | None, what: str, like: str | None =
         raise InputError(
             f"{table.name}: no {what} column; found: {some(table.names)}. Name the id column"
         )
-    column = table.column(id_col)
-    if len(column) == 0:
+    ids = ids_of(table.name, id_col, table.column(id_col), table.file)
+    if len(ids.codes) == 0:
         raise InputError(f"{table.name}: no features of {what}s; the table has no rows")
-    ids = ids_of(table.name, id_col, column, table.file)
     if (ids.codes < 0).any():
         raise InputError(f"{table.name}, row {int(np.argmax(ids.codes < 0)) + 1}: {id_col} is empty")
     if len(ids.ids) < len(ids.codes):
@@ -322,34 +315,30 @@ def read_features(source: Any, id_col: str | None, what: str, like: str | None =
 def feature(column: Any) -> NDArray[Any]:
     """Return a column as numbers, truth values, or text; several values of a cell joined by |."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    cells = column.to_pylist()
     if pa.types.is_boolean(kind):
+        cells = column.to_pylist()
         return np.array(cells, dtype=object if None in cells else bool)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return _whole(floats(column))
     if pa.types.is_temporal(kind):
-        cells = [None if cell is None else cell.isoformat().removesuffix("T00:00:00") for cell in cells]
-        return np.array(cells, dtype=object)
-    cells = ["|".join(map(str, cell)) if isinstance(cell, list) else cell for cell in cells]
-    texts = ["" if cell is None else str(cell).strip() for cell in cells]
-    distinct = list(dict.fromkeys(text for text in texts if text.lower() not in MISSING))
-    leading = any(len(text) > 1 and text[0] == "0" and text[1].isdigit() for text in distinct)
-    if distinct and not leading:
-        values, _ = parsed(distinct)
-        if np.isfinite(values).all():
-            of = dict(zip(distinct, values, strict=True))
-            return _whole(np.array([of.get(text, np.nan) for text in texts]))
-    return np.array([str(c) if t else None for c, t in zip(cells, texts, strict=True)], dtype=object)
+        cells = [None if cell is None else cell.isoformat() for cell in column.to_pylist()]
+        return np.array([cell and cell.removesuffix("T00:00:00") for cell in cells], dtype=object)
+    codes, cells = coded(column)
+    texts = [*("" if cell is None else str(cell).strip() for cell in cells), ""]
+    missing = np.array([text.lower() in MISSING for text in texts])
+    leading_zeros = any(len(text) > 1 and text[0] == "0" and text[1].isdigit() for text in texts)
+    values, _ = parsed(texts)
+    if not missing.all() and not leading_zeros and (np.isfinite(values) | missing).all():
+        return _whole(np.where(missing, np.nan, values)[codes])
+    kept = [str(cell) if text else None for cell, text in zip([*cells, None], texts, strict=True)]
+    return np.array(kept, dtype=object)[codes]
 
 
 def _whole(values: Any) -> NDArray[Any]:
     """Return whole numbers without a gap as integers."""
     values[~np.isfinite(values)] = np.nan
-    return (
-        values.astype(np.int64)
-        if (values == np.floor(values)).all() and (np.abs(values) < 2**53).all()
-        else values
-    )
+    whole = (values == np.floor(values)).all() and (np.abs(values) < 2**53).all()
+    return values.astype(np.int64) if whole else values
 
 
 # ---- test halves

@@ -217,14 +217,11 @@ def _of_sheet(path: Path, where: str, names: Sequence[str] | None, header: bool 
     first = ["" if pd.isna(cell) else str(cell) for cell in frame.iloc[0]]
     own = is_header(first) if header is None and names is None else bool(header)
     found = _names(where, first, names, own)
-    columns = {name: frame.iloc[own:, k].map(_plain) for k, name in enumerate(found)}
-    return Table(
-        where,
-        found,
-        lambda name: as_arrow(where, name, columns[name].tolist()),
-        own,
-        own or names is not None,
-    )
+
+    def get(name: str) -> Any:
+        return as_arrow(where, name, frame.iloc[int(own) :, found.index(name)].map(_plain).tolist())
+
+    return Table(where, found, get, own or names is not None, first=first)
 
 
 def _names(where: str, first: Sequence[str], names: Sequence[str] | None, own: bool) -> list[str]:
