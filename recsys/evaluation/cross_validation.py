@@ -58,11 +58,7 @@ class RankingScorer:
 
     It hides and predicts a random half of each row: the smaller one of an odd number of items.
 
-    Parameters
-    ----------
-    metric : str
-        A metric of rankings: auc, ndcg@k, map@k, precision@k, recall@k, hit@k, mrr@k.
-    seed : int ≥ 0
+    The metric is one of rankings: auc, ndcg@k, map@k, precision@k, recall@k, hit@k, mrr@k.
 
     Examples
     --------
@@ -80,10 +76,8 @@ class RankingScorer:
 
     def __post_init__(self) -> None:
         if not isinstance(parse_metric(self.metric)[0], RankingMetric):
-            raise InputError(
-                f"metric {self.metric!r} needs the training data, which a scorer does not "
-                "have: use recsys.evaluate"
-            )
+            text = f"metric {self.metric!r} needs the training data, which a scorer does not have"
+            raise InputError(f"{text}: use recsys.evaluate")
 
     def __call__(self, estimator: Any, X: Any, y: Any = None) -> float:
         """Return the mean of the metric over users with at least two items; NaN without any."""

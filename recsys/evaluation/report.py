@@ -31,23 +31,13 @@ NOT_ATTRIBUTES = ("user", "fold")
 
 @dataclass(frozen=True)
 class MetricValue:
-    """One metric of one model.
+    """One metric of one model."""
 
-    Attributes
-    ----------
-    mean, std : float
-        Mean and standard deviation over folds (with n − 1; 0 for one fold).
-    folds : list of float
-        Mean over users of each fold.
-    users, left_out : int
-        Number of evaluated users over all folds with and without a value.
-    """
-
-    mean: float
-    std: float
-    folds: list[float]
-    users: int
-    left_out: int
+    mean: float  # over folds
+    std: float  # over folds, with n − 1; 0 for one fold
+    folds: list[float]  # mean over users of each fold
+    users: int  # over all folds, with a value
+    left_out: int  # without a value
 
     @classmethod
     def of(cls, folds: list[NDArray[np.float64]]) -> MetricValue:
@@ -63,27 +53,16 @@ class MetricValue:
 class Result:
     """The metric values of one model.
 
-    Attributes
-    ----------
-    model : str
-        Label of the model.
-    params : dict
-    metrics : dict of str to MetricValue
-    fit_seconds, score_seconds : float
-        Sums over folds, without compilation.
-    compile_seconds : float
-        Time of compilation.
-    peak_mb : float
-        Largest resident memory of the process after a fit or a scoring pass.
+    Seconds are sums over folds; those of fits and scores are without compilation.
     """
 
-    model: str
+    model: str  # the label
     params: dict[str, Any]
     metrics: dict[str, MetricValue] = field(default_factory=dict)
     fit_seconds: float = 0.0
     score_seconds: float = 0.0
     compile_seconds: float = 0.0
-    peak_mb: float = 0.0
+    peak_mb: float = 0.0  # largest resident memory of the process after a fit or a scoring pass
 
 
 @dataclass(repr=False)
@@ -184,11 +163,8 @@ class Report:
     def by(self, attribute: str) -> pd.DataFrame:
         """Return means and intervals of groups of the evaluated users.
 
-        Parameters
-        ----------
-        attribute : str
-            "profile length", "popularity", or a column of the user table. Columns of more than 12
-            numbers are grouped by quartiles, other columns by value; rare values form one group.
+        The attribute is "profile length", "popularity", or a column of the user table. Columns of more
+        than 12 numbers are grouped by quartiles, other columns by value; rare values form one group.
         """
         known = [str(name) for name in self.rows.columns if name not in NOT_ATTRIBUTES]
         if attribute not in known:

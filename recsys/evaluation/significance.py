@@ -60,10 +60,7 @@ class Comparison:
 
 
 def compare(first: NDArray[np.float64], second: NDArray[np.float64], seed: int = 0) -> Comparison | None:
-    """Compare two models' values per user; NaN is a missing value.
-
-    Returns None if no user has both values.
-    """
+    """Compare two models' values per user, NaN for missing ones; None if no user has both."""
     found = compare_all([first, second], seed)
     return found[0][2] if found else None
 

@@ -213,11 +213,9 @@ def _product(X: sp.csr_matrix, values: Array, table: Any) -> Any:
 
 @dataclass(eq=False, repr=False)
 class _Interactions(_Network):
-    """Base of the networks on interactions of order 2 to `degree`: one pair of tables an order.
+    """Base of the networks on interactions of order 2 to `degree`, 4 at most.
 
-    Parameters
-    ----------
-    degree : int in 2…4
+    Each order has a pair of tables.
     """
 
     degree: int = 2

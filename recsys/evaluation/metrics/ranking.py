@@ -69,8 +69,6 @@ def auc(ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix) -> NDArra
 
     Examples
     --------
-    >>> import scipy.sparse as sp
-    >>> from recsys.evaluation.metrics import auc
     >>> train, test = sp.csr_matrix([[1, 0, 0, 0]]), sp.csr_matrix([[0, 1, 0, 0]])
     >>> auc([[0.9, 0.2, 0.1, 0.4]], train, test)
     array([0.5])
@@ -97,15 +95,7 @@ def average_precision(
     k: int = 10,
     normalizer: str = "positives",
 ) -> NDArray[np.float64]:
-    """Return AP@k of each user; (3.5) divides by the positives, others by min(k, positives).
-
-    Parameters
-    ----------
-    ranking, train, test
-        As in `auc`.
-    k : int ≥ 1
-    normalizer : "positives" or "min"
-    """
+    """Return AP@k of each user, over the positives (3.5), or over min(k, positives) for "min"."""
     check_choice("normalizer", normalizer, ("positives", "min"))
     name = "map-full" if normalizer == "positives" else "map"
     return _per_user(name, ranking, train, test, k)
