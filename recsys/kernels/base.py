@@ -27,17 +27,6 @@ class Kernel:
     A subclass is a frozen dataclass with the method `of_counts`; its fields are the parameters.
     `logarithmic` and `log_unit` keep values in range.
 
-    Attributes
-    ----------
-    logarithmic : bool
-        Whether `of_counts` returns logarithms of values.
-    whole : bool
-        Whether raw values are integers: counts of formulas.
-    tabulated : bool
-        Whether values are sums of table entries over 0…n, so that repeated counts are cheap.
-    saturates : bool
-        Whether all normalized values may be so close to 1 that float32 cannot distinguish them.
-
     Examples
     --------
     >>> from recsys.kernels import make_kernel
@@ -47,10 +36,10 @@ class Kernel:
            [0.577, 1.   ]])
     """
 
-    logarithmic: ClassVar[bool] = False
-    whole: ClassVar[bool] = False
-    tabulated: ClassVar[bool] = False
-    saturates: ClassVar[bool] = False
+    logarithmic: ClassVar[bool] = False  # `of_counts` returns logarithms of values
+    whole: ClassVar[bool] = False  # raw values are integers: counts of formulas
+    tabulated: ClassVar[bool] = False  # values are sums of table entries: repeated counts are cheap
+    saturates: ClassVar[bool] = False  # normalized values may be too close to 1 for float32
 
     def of_counts(
         self, s: NDArray[np.int64], a: NDArray[np.int64], b: NDArray[np.int64], n: int

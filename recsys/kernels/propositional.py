@@ -60,14 +60,6 @@ TOKEN = re.compile(r"<->|<-|->|-/>|</-|[A-Za-z_][A-Za-z_0-9]*|\S")
 class Expression(Kernel):
     """The form of a propositional formula. A call returns a Gram matrix, as for any kernel.
 
-    Attributes
-    ----------
-    operator : str
-        "" for a slot, "~", or a key of `OPERATORS`.
-    operands : tuple of Expression
-    name : str
-        Of a slot.
-
     Examples
     --------
     >>> formula = parse("a & (b | c)")
@@ -75,9 +67,9 @@ class Expression(Kernel):
     ('a & (b | c)', (2, 2))
     """
 
-    operator: str = ""
+    operator: str = ""  # "" for a slot, "~", or a key of `OPERATORS`
     operands: tuple[Expression, ...] = ()
-    name: str = "x"
+    name: str = "x"  # of a slot
 
     whole: ClassVar[bool] = True
 

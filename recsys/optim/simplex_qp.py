@@ -27,7 +27,7 @@ from recsys._jit import SUMS, jit
 from recsys.utils.features import real_array
 
 TOLERANCE = 5e-7
-MAX_FACES = 30  # beyond, the bounds are many, and pairwise steps are the better tool
+MAX_FACES = 30  # beyond, the bounds are many: pairwise steps are better
 MAX_CG_STEPS = 200
 MAX_PAIRS = 1_000_000
 # By how much the first and the further faces lower the gradient before variables are dropped.
@@ -61,11 +61,10 @@ def solve_simplex(
     K : (n, n) float
         Symmetric positive semi-definite.
     q : (n,) float, optional
-        Linear term, 0 by default.
+        0 by default.
     sign : (n,) of +1 and -1, optional
         Group of each variable; one group of +1 by default.
     ridge : float or (n,) float ≥ 0
-        Added to the diagonal.
     tol : float > 0
         Residual at which to stop, in the units of K.
     start : (n,) float64, optional
@@ -242,9 +241,8 @@ def _project(r, n, scale):
 def solve_face(K, n, q, ridge, a, g, face, small, work, tol):
     """Solve a program of one group from the lower triangle of the leading (n, n) block of K.
 
-    On entry a holds feasible weights, on return the solution, and g its gradient. face is uint32
-    (unsigned, so that indexing has no sign to test), small like K, work (WORK, n), all else float64.
-    Returns the residual, above tol where MAX_FACES faces are not enough.
+    On entry a holds feasible weights, on return the solution, and g its gradient. face is uint32, small
+    like K, work (WORK, n). Returns the residual, above tol where MAX_FACES faces are not enough.
     """
     b, r, p, Kp, scale = work[0], work[1], work[2], work[3], work[4]
     own, f, residual, share = 0.0, n, np.inf, FIRST_GOAL

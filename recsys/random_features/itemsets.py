@@ -45,8 +45,7 @@ class ItemsetMap(_Map):
     probabilities : (groups,) float > 0, optional
         Probability of each group, in ascending order of groups; equal by default.
     sparsity : float in 0…1, below 1
-        Probability p of a zero random entry; other entries are divided by √(1 − p). A component uses
-        only itemsets without zero entries, so sparse rows give sparse features.
+        Probability p of a zero random entry; other entries are divided by √(1 − p).
 
     Attributes
     ----------
@@ -199,10 +198,7 @@ def _bases(
     rng: np.random.Generator,
     sparsity: float = 0.0,
 ) -> NDArray[np.float64]:
-    """Return √w times the product of the random entries of each itemset, (itemsets, components).
-
-    A feature has as many entries as it occurs in one itemset at most, the k-th for the k-th occurrence.
-    """
+    """Return √w times the product of the random entries of each itemset, (itemsets, components)."""
     counts = [Counter(check_ids("feature of an itemset", V, features).tolist()) for V in itemsets]
     copies = np.zeros(features, dtype=np.int64)
     for count in counts:

@@ -117,8 +117,7 @@ class ProximalStochastic(Stochastic):
 def adagrad_epoch(z, layout, rows, target, first, second, steps, squares, share):
     """Walk the samples first[i] (with second[i], if not ALONE) in mini-batches; returns the change.
 
-    A feature's ℓ2 penalty is shared among the samples that contain it: `share` is 1 / (expected touches
-    a sample).
+    A feature's ℓ2 penalty is shared among its samples: `share` is 1 / (expected touches a sample).
     """
     indptr, indices = rows.indptr, rows.indices
     spec, features, k = layout.spec, layout.features, layout.components
