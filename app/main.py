@@ -1,6 +1,7 @@
 """The app's entry: `recsys app`, or `streamlit run app/main.py`."""
 
 import gc
+import importlib
 import sys
 from pathlib import Path
 
@@ -9,12 +10,7 @@ import streamlit as st
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-try:
-    from app.navigation import menu
-    from app.views import recommend  # noqa: F401 - and with it the package and its libraries
-except ModuleNotFoundError as error:
-    st.error(f"The package {error.name} is not installed. In the project's folder: pip install '.[app]'")
-    st.stop()
+from app.navigation import menu  # noqa: E402
 
 LOGO = str(HERE / "logo.svg")
 # Streamlit writes white on the primary color, which on a dark page has to be a light one.
@@ -36,6 +32,11 @@ page = menu()
 st.set_page_config(page_title=f"{page.title} · recsys", page_icon=LOGO, layout="wide")
 st.logo(LOGO, size="large")
 st.html(STYLE)
+try:  # the menu is shown before the package and its libraries are imported
+    importlib.import_module("app.views.recommend")
+except ModuleNotFoundError as error:
+    st.error(f"The package {error.name} is not installed. In the project's folder: pip install '.[app]'")
+    st.stop()
 freeze()
 if st.session_state.get("page") != page.title:
     st.session_state["page"] = page.title
