@@ -15,11 +15,12 @@ from recsys.kernels.boolean import OneDegree, log_binomials
 from recsys.utils.validation import check_integer, check_real
 
 
-@KERNELS.add("mc-sum")
+@KERNELS.add("mc-sum", "itemset")
 @dataclass(frozen=True)
 class MonotoneConjunctiveSumKernel(OneDegree):
     """Σ mC of degrees 1…degree. A vector without ones is null.
 
+    It counts the itemsets of at most `degree` items (Atarashi's thesis, 4.2, with equal weights).
     Source: Polato's thesis, 7.2.1; with degree = n it is Sadohara's mDNF kernel (4.23).
 
     Parameters

@@ -1,6 +1,10 @@
 """Random feature maps: itemset and polynomial kernels for linear models."""
 
-from recsys.random_features.itemsets import CountableItemsetMap, ItemsetMap
+from recsys.random_features.itemsets import (
+    CountableItemsetMap,
+    ItemsetMap,
+    redundant_feature_augmentation,
+)
 from recsys.random_features.kernel_maps import (
     RandomKernelMap,
     RandomMaclaurin,
@@ -21,4 +25,5 @@ __all__ = [
     "SparseRandomKernelMap",
     "SubsampledRandomKernelMap",
     "TensorSketch",
+    "redundant_feature_augmentation",
 ]

@@ -108,6 +108,31 @@ class ItemsetMap(_Map):
         return _products(rows, self.itemsets) @ self.bases_
 
 
+def redundant_feature_augmentation(X: Any, itemsets: Itemsets) -> tuple[Any, list[tuple[int, ...]]]:
+    """Return repeated features, and itemsets without repetition, that have the same kernel.
+
+    Feature j is repeated as often as any itemset has it; features of no itemset are left out.
+    Source: Atarashi's thesis, Algorithm 7.
+
+    Parameters
+    ----------
+    X : (rows, features) array or sparse matrix
+    itemsets : sequence of sequences of int
+        Feature indices; a repeated feature is a power of x_j.
+
+    Examples
+    --------
+    >>> redundant_feature_augmentation(np.array([[2.0, 3.0]]), [(0, 1, 1), (1,)])
+    (array([[2., 3., 3.]]), [(0, 1, 2), (1,)])
+    """
+    X = X.tocsc() if sp.issparse(X) else np.asarray(real_array("X", X, 2))
+    counts = [Counter(check_ids("itemsets", own, X.shape[1]).tolist()) for own in itemsets]
+    copies = [max((own[j] for own in counts), default=0) for j in range(X.shape[1])]
+    first = np.cumsum([0, *copies]).tolist()
+    distinct = [tuple(first[j] + k for j in sorted(own) for k in range(own[j])) for own in counts]
+    return X[:, np.repeat(np.arange(X.shape[1]), copies)], distinct
+
+
 @dataclass(eq=False, repr=False)
 class CountableItemsetMap(_Map):
     """Subsampled random features of Σₙ Kₙ, where part n has finitely many weighted multisets.

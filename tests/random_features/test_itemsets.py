@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from recsys import InputError
-from recsys.random_features import ItemsetMap, RandomKernelMap
+from recsys.random_features import ItemsetMap, RandomKernelMap, redundant_feature_augmentation
 
 SETS = [(), (0,), (1, 2), (0, 2, 3), (4, 4), (1, 1, 1, 3)]
 WEIGHTS = [0.7, 2.0, 1.0, 0.5, 1.5, 0.25]
@@ -49,6 +49,23 @@ def test_multisets_give_the_polynomial_kernel():
     assert kernel(X[0], X[1], multisets, weights) == pytest.approx((X[0] @ X[1]) ** 2)
     Z = ItemsetMap(multisets, weights, n_components=200_000).fit_transform(X)
     assert float(Z[0] @ Z[1]) == pytest.approx((X[0] @ X[1]) ** 2, rel=0.02)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
+def test_augmentation_turns_multisets_into_itemsets_with_the_same_kernel(make):
+    X = np.random.default_rng(4).normal(size=(2, 5))
+    wide, distinct = redundant_feature_augmentation(make(X), SETS)
+    wide = wide.toarray() if sp.issparse(wide) else wide
+    assert all(len(set(V)) == len(V) for V in distinct)
+    wanted = kernel(X[0], X[1], SETS, WEIGHTS)
+    assert kernel(wide[0], wide[1], distinct, WEIGHTS) == pytest.approx(wanted)
+
+
+def test_augmentation_of_example_4_1():
+    multisets = [(0, 1, 1, 1), (0, 0, 1, 1, 2), (2, 2, 2, 2)]
+    wide, distinct = redundant_feature_augmentation([[1.0, 2.0, 3.0]], multisets)
+    assert wide.tolist() == [[1, 1, 2, 2, 2, 3, 3, 3, 3]]
+    assert distinct == [(0, 2, 3, 4), (0, 1, 2, 3, 5), (5, 6, 7, 8)]
 
 
 def test_families_that_overlap_share_the_weight_of_an_itemset():
