@@ -50,6 +50,7 @@ FEATURES = {
     "mcnf": lambda x, d, c: conjunctions(disjunctions(x, d), c),
     "cnf": lambda x, d, c: conjunctions(signed(x, d, any), c),
     "mc-sum": lambda x, degree: up_to(x, degree),
+    "itemset": lambda x, degree: up_to(x, degree),
     "mdnf-sum": lambda x, d, c: [v for k in range(1, d + 1) for v in disjunctions(up_to(x, c), k)],
     "all-subsets": lambda x: [True, *up_to(x, len(x))],
     "sadohara-mdnf": lambda x, arity: up_to(x, arity),
