@@ -169,7 +169,7 @@ class Ranker:
         # Asked for before a search fits, which counts an error of its scorer as NaN.
         if not self.folds_in:
             raise CapabilityError(
-                f"{self.name} cannot rank users it was not fitted on: use recsys.evaluate or recsys.tuning"
+                f"{self.name} cannot rank users it was not fitted on: use evaluate or recsys.tuning"
             )
         from sklearn.base import BaseEstimator  # late: it takes half a second
 
