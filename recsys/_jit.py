@@ -274,39 +274,28 @@ def check_openmp(threads: int) -> None:
     _OPENMP_PROCESSES.add(os.getpid())
 
 
-@contextmanager
-def parallel(threads: int | None = None) -> Iterator[int]:
-    """Hold the process-wide lock around what runs `in_parts`, and yield the number of threads."""
-    with _PARALLEL_LOCK:
-        yield max(1, min(threads or max_threads.get() or processors(), processors()))
-
-
-def in_parts(threads: int, function: Any, *args: Any) -> None:
-    """Call function(part, threads, *args) for each part, in so many threads.
+def in_threads(threads: int | None, function: Any, *args: Any) -> None:
+    """Call function(part, parts, *args) for each part, one a thread; None for all processors.
 
     The function is a serial one, compiled by `jit`, that does its share and writes to arrays. It serves
     single calls as well, which a `prange` around it would not: that is compiled apart, for longer.
     """
-    others = [_pool().submit(function, part, threads, *args) for part in range(1, threads)]
-    try:
-        function(0, threads, *args)
-    finally:
-        for other in others:
-            other.result()
-
-
-def over_rows(rows: int, function: Any, *args: Any) -> None:
-    """Call a function of `in_parts` for `rows` rows; a single row runs here, without the lock."""
-    in_threads(1 if rows <= 1 else None, function, *args)
-
-
-def in_threads(threads: int | None, function: Any, *args: Any) -> None:
-    """Call a function of `in_parts` in so many threads, None for all; a single one needs no lock."""
     if threads == 1:
         function(0, 1, *args)
         return
-    with parallel(threads) as granted:
-        in_parts(granted, function, *args)
+    with _PARALLEL_LOCK:
+        parts = max(1, min(threads or max_threads.get() or processors(), processors()))
+        others = [_pool().submit(function, part, parts, *args) for part in range(1, parts)]
+        try:
+            function(0, parts, *args)
+        finally:
+            for other in others:
+                other.result()
+
+
+def over_rows(rows: int, function: Any, *args: Any) -> None:
+    """Call a function of `in_threads` for `rows` rows; a single row runs here, without the lock."""
+    in_threads(1 if rows <= 1 else None, function, *args)
 
 
 @cache

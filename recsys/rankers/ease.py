@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 from threadpoolctl import threadpool_limits
 
-from recsys._jit import borrowed, in_parts, jit, parallel
+from recsys._jit import borrowed, in_threads, jit
 from recsys.errors import FitError
 from recsys.rankers.base import DENSE_ITEMS, SMALL, Candidate, Data
 from recsys.rankers.protocol import POSITIVE, Check, Floats, real
@@ -145,8 +145,8 @@ class EASE(ItemWeights):
         weights = np.empty(len(near), dtype=np.float32)
         matrix = (ordered.indptr.astype(np.int64), ordered.indices, ordered.data)
         regressions = (own[order], ridge[order], order, begins[:-1][order], lengths[order])
-        with parallel() as threads, threadpool_limits(1, "blas"):  # one LAPACK in each thread
-            in_parts(threads, _regress, matrix, regressions, near, weights)
+        with threadpool_limits(1, "blas"):  # one LAPACK in each thread
+            in_threads(None, _regress, matrix, regressions, near, weights)
         return sp.csc_matrix((weights, near, begins), shape=(items, items)).tocsr()
 
 

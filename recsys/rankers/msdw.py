@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import SUMS, in_parts, jit, parallel
+from recsys._jit import SUMS, in_threads, jit
 from recsys.rankers.base import LARGE, MEDIUM, SMALL, Candidate, Data
 from recsys.rankers.protocol import POSITIVE, Check, Floats, real
 from recsys.rankers.registry import RANKERS
@@ -118,8 +118,7 @@ def sharpen(weights: sp.csr_matrix, liked: sp.csr_matrix, amount: float) -> None
     scale, per_user = sizes.astype(np.float64) ** -0.5, row_votes(liked, USERS)
     amount, columns = amount / largest_eigenvalue(liked, per_user, scale), liked.tocsc()
     arrays = (weights.indptr, weights.indices, weights.data, columns.indptr, columns.indices)
-    with parallel() as threads:
-        in_parts(threads, _sharpen, *arrays, per_user, scale, amount)
+    in_threads(None, _sharpen, *arrays, per_user, scale, amount)
 
 
 def largest_eigenvalue(liked: sp.csr_matrix, per_user: Floats, scale: Floats) -> float:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import lapack
 from scipy.special import gamma
 
-from recsys._jit import in_parts, jit, parallel
+from recsys._jit import in_threads, jit
 from recsys.errors import FitError, InputError
 from recsys.rankers.base import DENSE_ITEMS, SMALL, Candidate, Data, Rows
 from recsys.rankers.msdw import weigh
@@ -303,9 +303,8 @@ def before_after(
     gram = np.empty((items * blocks, items * blocks))
     cross = np.empty((items * blocks, items))
     ahead = _splits_ahead(histories, steps, sources)
-    with parallel() as threads:
-        laws = (steps, t_steps, sources, targets, ahead)
-        in_parts(threads, _before_after, tuple(histories), laws, gram, cross)
+    laws = (steps, t_steps, sources, targets, ahead)
+    in_threads(None, _before_after, tuple(histories), laws, gram, cross)
     gram += gram.T
     return gram, cross
 
@@ -340,9 +339,8 @@ def followed(
     """
     steps = np.exp(-np.arange(histories.gaps.max() + 1.0)[:, None] / rates)
     data = np.empty(pairs.nnz, dtype=np.float32)
-    with parallel() as threads:
-        arrays = (steps, law, backward, pairs.indptr, pairs.indices, data)
-        in_parts(threads, _followed, tuple(histories), *arrays)
+    arrays = (steps, law, backward, pairs.indptr, pairs.indices, data)
+    in_threads(None, _followed, tuple(histories), *arrays)
     out = entries_of(pairs, data)
     out.eliminate_zeros()  # the diagonal, and where only i comes after j
     return out

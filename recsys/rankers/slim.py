@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from recsys._jit import in_parts, jit, parallel
+from recsys._jit import in_threads, jit
 from recsys.rankers.base import Data
 from recsys.rankers.protocol import POSITIVE, Check, real
 from recsys.rankers.registry import RANKERS
@@ -64,15 +64,14 @@ class SLIM(ItemWeights):
         arrays = (counts.indptr, counts.indices, counts.data, counts.diagonal())
         options = (float(self.l1), float(self.l2), int(self.iterations), float(self.tol))
         parts = []
-        with parallel() as threads:
-            for begin in range(0, items, BLOCK):
-                rows = min(BLOCK, items - begin)
-                near = np.full((rows, most), -1, dtype=np.int32)
-                weights = np.zeros((rows, most), dtype=np.float32)
-                in_parts(threads, _descend, begin, *arrays, *options, near, weights)
-                used = weights > 0
-                entries = weights[used], near[used], np.append(0, np.cumsum(used.sum(axis=1)))
-                parts.append(sp.csr_matrix(entries, shape=(rows, items)))
+        for begin in range(0, items, BLOCK):
+            rows = min(BLOCK, items - begin)
+            near = np.full((rows, most), -1, dtype=np.int32)
+            weights = np.zeros((rows, most), dtype=np.float32)
+            in_threads(None, _descend, begin, *arrays, *options, near, weights)
+            used = weights > 0
+            entries = weights[used], near[used], np.append(0, np.cumsum(used.sum(axis=1)))
+            parts.append(sp.csr_matrix(entries, shape=(rows, items)))
         self.weights_ = kept_form(sp.csr_matrix(sp.vstack(parts).T))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import in_parts, jit, parallel
+from recsys._jit import in_threads, jit
 from recsys.rankers.protocol import Floats
 from recsys.utils.topn import top_n
 
@@ -69,8 +69,7 @@ class HeldOut:
         """Return AUC and nDCG@10 of total + weight × added for each weight, (weights, 2)."""
         values = np.empty((len(self.positives), len(weights), 2))
         arrays = (self.starts, self.positives, self.worth, self.prior, total, added)
-        with parallel() as threads:
-            in_parts(threads, _figures, *arrays, np.array(weights, dtype=np.float32), values)
+        in_threads(None, _figures, *arrays, np.array(weights, dtype=np.float32), values)
         known = np.isfinite(values[:, 0, 0])  # not of a user with every item
         return values[known].mean(axis=0) if known.any() else np.full(values.shape[1:], 0.5)
 
