@@ -22,7 +22,7 @@ from recsys.rankers.base import Candidate, Data, Ranker, Rows, Shares
 from recsys.rankers.protocol import POSITIVE, Check, Floats, Ints, Items, Users
 from recsys.rankers.registry import RANKERS
 from recsys.rankers.scoring import cosines
-from recsys.utils.memory import check_fits
+from recsys.utils.memory import check_memory
 from recsys.utils.progress import report
 from recsys.utils.sparse import binary
 from recsys.utils.validation import check_ids, clean_matrix
@@ -48,7 +48,7 @@ class ImplicitFactors(Ranker):
         users, items = data.liked.shape
         # float32, once in implicit's model and once copied out of it
         size = f"factors={self.factors} of {users:,} users and {items:,} items"
-        check_fits((users + items) * self.factors, size, "lower factors")
+        check_memory(8.0 * (users + items) * self.factors, size, "lower factors")
         diverged = f"{self.name} diverged: raise regularization or lower the learning rate"
         # Copies: implicit keeps references, and may refuse read-only arrays.
         matrix = data.liked.copy() if self.weighted else binary(data.liked, np.float32).copy()

@@ -14,7 +14,7 @@ from recsys.rankers.msdw import largest_eigenvalue
 from recsys.rankers.protocol import Check, Floats, Ints, Items, Users, one_of, real, recency_weights
 from recsys.rankers.registry import RANKERS
 from recsys.utils.linalg import leading_singular
-from recsys.utils.memory import check_fits
+from recsys.utils.memory import check_memory
 from recsys.utils.sparse import entries_of, owners, row_votes
 
 IDEAL, GF_CF = "ideal", "gf-cf"
@@ -147,8 +147,8 @@ def _leading_directions(A: sp.csr_matrix, factors: int, seed: int) -> Floats:
     k = min(factors, most)
     more = min(OVERSAMPLES, most - k)
     # Both sides of the range finder and B times either.
-    check_fits(
-        3.0 * sum(B.shape) * (k + more),
+    check_memory(
+        24.0 * sum(B.shape) * (k + more),
         f"factors={factors} of {A.shape[0]:,} users and {A.shape[1]:,} items",
         "lower factors",
     )

@@ -17,7 +17,7 @@ from recsys.multilinear import PairTerm, object_tables
 from recsys.rankers.base import Data, Ranker, Rows, Shares
 from recsys.rankers.protocol import Check, Floats, Ints, Items, Users, integer
 from recsys.rankers.scoring import cosines
-from recsys.utils.memory import check_fits
+from recsys.utils.memory import check_memory
 from recsys.utils.sparse import binary, masked, owners, random_halves, unit_rows
 from recsys.utils.validation import clean_matrix
 
@@ -62,7 +62,7 @@ class HistoryRanker(Ranker):
         self.item_features_, self.user_features_ = data.item_features, data.user_features
         factors, items = self.get_params().get("factors", 0), data.liked.shape[1]
         # At least: a history's side in float64, an item's in float32.
-        check_fits(1.5 * items * factors, f"factors={factors} of {items:,} items", "lower factors")
+        check_memory(12.0 * items * factors, f"factors={factors} of {items:,} items", "lower factors")
         self._learn(data.liked)
 
     def _items(self, items: int) -> sp.csr_matrix:

@@ -17,7 +17,7 @@ from recsys.rankers.histories import Embedded, HistoryRanker, Pairs, PairTermRan
 from recsys.rankers.protocol import POSITIVE, Check, Floats, Ints, Items, Users, integer, one_of, real
 from recsys.rankers.registry import RANKERS
 from recsys.rankers.scoring import cosines, entries_between, weighted_rows
-from recsys.utils.memory import check_fits
+from recsys.utils.memory import check_memory
 
 LOSSES = ("logistic", "bpr", "auc")
 SEARCHED: dict[str, Any] = {"factors": (4, 8, 16), "regularization": ("log", 1e-6, 1e-3)}
@@ -247,8 +247,8 @@ class PairSVMRanker(HistoryRanker):
 
         items = liked.shape[1]
         width = self._width(items)
-        check_fits(
-            1.5 * width * items,
+        check_memory(
+            12.0 * width * items,
             f"the weights of {width:,} features of histories for {items:,} items",
             "use bilinear, which has a rank",
         )

@@ -14,7 +14,7 @@ from recsys.rankers.base import Data, Ranker, Rows, Shares
 from recsys.rankers.protocol import Check, Floats, Ints, Items, Users, real
 from recsys.rankers.registry import RANKERS
 from recsys.rankers.scoring import ItemWeights, best_sums, entries_between, sparse_sums
-from recsys.utils.memory import check_fits
+from recsys.utils.memory import check_memory
 from recsys.utils.sparse import unit_rows
 
 ENTRIES = 3.5  # float64 a neighbor: its row, column and value in implicit, then CSR of float32
@@ -43,7 +43,7 @@ class ItemNeighbors(ItemWeights):
         items, threads = data.liked.shape[1], self.num_threads
         nearest = min(self.top_k, items)
         what = f"top_k={self.top_k} neighbors of {items:,} items"
-        check_fits(ENTRIES * nearest * items, what, "lower top_k")
+        check_memory(8.0 * ENTRIES * nearest * items, what, "lower top_k")
         X = self._weighted(data.liked.T.tocoo().astype(np.float64)).T.tocsr()
         X.eliminate_zeros()
         check_openmp(threads)

@@ -13,7 +13,7 @@ from recsys.rankers.base import Data
 from recsys.rankers.protocol import POSITIVE, Check, real
 from recsys.rankers.registry import RANKERS
 from recsys.rankers.scoring import ItemWeights, co_occurrences, kept_form
-from recsys.utils.memory import check_fits
+from recsys.utils.memory import check_memory
 
 BLOCK = 512  # items whose weights are found at once
 
@@ -60,7 +60,7 @@ class SLIM(ItemWeights):
         counts = co_occurrences(data.liked).astype(np.float32)
         useful = int((counts > self.l1).sum(axis=1).max())
         most = min(self.top_k or items, max(useful, 1))
-        check_fits(most * most, f"SLIM with {most:,} predictors of an item", "pass top_k=200")
+        check_memory(8.0 * most * most, f"SLIM with {most:,} predictors of an item", "pass top_k=200")
         arrays = (counts.indptr, counts.indices, counts.data, counts.diagonal())
         options = (float(self.l1), float(self.l2), int(self.iterations), float(self.tol))
         parts = []

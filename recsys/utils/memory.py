@@ -37,8 +37,3 @@ def check_memory(need: float, what: str, remedy: str = WITHOUT_PAIRS) -> None:
     free = free_memory()
     if need > free:
         raise InputError(f"{what}: needs {size_text(need)} and {size_text(free)} are free: {remedy}")
-
-
-def check_fits(entries: float, what: str, remedy: str) -> None:
-    """Refuse a float64 array for which memory is not free."""
-    check_memory(8.0 * entries, what, remedy)

@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from recsys import InputError, make_ranker
-from recsys.utils.memory import check_fits, check_memory, size_text
+from recsys.utils.memory import check_memory, size_text
 
 pytestmark = pytest.mark.thorough
 
@@ -39,7 +39,7 @@ def test_what_does_not_fit_says_what_is_free_and_what_to_do(monkeypatch):
     with pytest.raises(InputError, match=told):
         check_memory(2500, "this")
     with pytest.raises(InputError, match=r"^these: needs 2\.4 KB and 2\.0 KB are free: less$"):
-        check_fits(300.0, "these", "less")
+        check_memory(2400.0, "these", "less")
 
 
 def test_msdw_is_the_same_sparse_and_dense(monkeypatch, tmp_path):
