@@ -122,6 +122,8 @@ class Catalog:
         for name in () if table is None else table.columns:
             if name in (*TITLES, "year") or pd.api.types.is_numeric_dtype(table[name]):
                 continue
+            if (table[name].astype(str).to_numpy() == self.data.titles.astype(str)).all():
+                continue  # the column of the titles
             values = table[name].dropna().astype(str).str.split("|").explode().str.strip()
             values = sorted(set(values) - {""})
             if 1 < len(values) <= MOST_VALUES:

@@ -68,8 +68,8 @@ def choose_dataset() -> str:
 def use(name: str) -> None:
     """Choose a dataset: what a button calls."""
     own = st.session_state.setdefault("uploads", [])
-    if name.startswith("upload-") and name not in own:
-        own.append(name)
+    if name.startswith("upload-"):  # a file that is uploaded again takes the place of the first
+        own[:] = [*(one for one in own if label(one) != label(name)), name]
     st.session_state["first data"] = st.session_state["dataset"] = name
 
 

@@ -49,11 +49,21 @@ def explain(
     return model.explain(item=target, n=n, history=history, changes=changes)
 
 
+def named_rows(why: Any) -> list[tuple[Any, str, float]]:
+    """Return the liked items that a card names, with what they add to the score."""
+    return [row for row in why.rows if row[2] > 0][:REASONS]
+
+
+def has_shares(why: Any) -> bool:
+    """Return whether what the named items add is a part of the score: others may take from it."""
+    return why.reasons.kind == "exact" and 0 < sum(row[2] for row in named_rows(why)) <= why.score
+
+
 def reason(catalog: Catalog, why: Any, item: str) -> str:
     """Return the reason on a card: the liked items with their shares of the score, or "Popular"."""
-    rows = [row for row in why.rows if row[2] > 0][:REASONS]
+    rows = named_rows(why)
     titles = [catalog.titles[str(row[0])] for row in rows]
-    if why.reasons.kind == "exact" and rows and why.score > 0:
+    if has_shares(why):
         shares = [f"{100 * row[2] / why.score:.0f}%" for row in rows]
         titles = [f"{title} ({share})" for title, share in zip(titles, shares, strict=True)]
     if titles:

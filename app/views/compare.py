@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -146,7 +147,7 @@ def show(catalog: Catalog, report: Report, settings: dict[str, Any]) -> None:
     st.download_button(
         "Download CSV",
         frame.to_csv(index=False),
-        f"comparison-{catalog.data.name}.csv",
+        f"comparison-{Path(catalog.data.name).stem}.csv",
         "text/csv",
         on_click="ignore",
     )
@@ -158,7 +159,8 @@ def difference(report: Report, metric: str, one: str, two: str) -> dict[str, Any
         if c["metric"] == metric and {c["first"], c["second"]} == {one, two}:
             sign = 1 if c["first"] == one else -1
             ends = sorted((sign * c["low"], sign * c["high"]))
-            return {"by": sign * c["difference"], "ends": ends, "clear": c["differs_clearly"]}
+            found = {"by": sign * c["difference"], "ends": ends, "p": c["p_holm"]}
+            return found | {"clear": c["differs_clearly"]}
     return None
 
 
@@ -169,10 +171,11 @@ def headline(report: Report, metric: str, names: list[str]) -> str:
     found = difference(report, metric, *names[:2])
     if found is None:
         return f"{names[0]} has the best {metric}"
-    between = f"95% interval {found['ends'][0]:+.3f} to {found['ends'][1]:+.3f}"
     if not found["clear"]:
+        p = f"p = {found['p']:.2g}, corrected for the number of tests"
         pair = f"{names[0]} and {names[1]}"
-        return f"No clear difference in {metric} between {pair} ({found['by']:+.3f}, {between})"
+        return f"No clear difference in {metric} between {pair} ({found['by']:+.3f}, {p})"
+    between = f"95% interval {found['ends'][0]:+.3f} to {found['ends'][1]:+.3f}"
     return f"{names[0]} is better than {names[1]}: {metric} {found['by']:+.3f} ({between})"
 
 
@@ -186,8 +189,12 @@ def others(report: Report, measured: tuple[str, ...], names: list[str]) -> list[
                 clear = "a clear difference" if found["clear"] else "no clear difference"
                 lines.append(f"In {metric}: {found['by']:+.3f}, {clear}.")
     hidden = find_protocol(report.protocol).description
-    users, items = count(report.users, "user"), count(report.items, "item")
-    lines.append(f"{users}, {items}. Hidden and predicted: {hidden}.")
+    if len(names) > 2 and (said := report.decision()):
+        lines.append(said)
+    tested = count(report.rows["user"].nunique(), "tested user")
+    lines.append(
+        f"{tested} of {report.users:,}, {count(report.items, 'item')}. Hidden and predicted: {hidden}."
+    )
     return lines
 
 

@@ -87,7 +87,9 @@ def steps(file: Any) -> None:
         others = [name for name in preview.columns if name not in roles.values()]
         quantities = [name for name in others if QUANTITY.search(name)]
         if quantities and "weight" not in roles:
-            st.text(f"Rows with a {quantities[0]} below 0 are used too, unless it is the weight.")
+            st.text(
+                f"If {quantities[0]} is chosen as the weight, rows with a value below 0 are left out."
+            )
         token = uploads.keep(data, content, file.name, sheet, form, roles, items)
         st.button("Use this table", type="primary", on_click=use_table, args=(token,))
 

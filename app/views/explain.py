@@ -48,7 +48,10 @@ def _body(model: Recommender, catalog: Catalog, person: Person, item: str, n: in
     except InputError as error:
         st.warning(escaped(error))
         return
-    st.text("\n".join([standing(catalog, person, item, why, n), lists.reason(catalog, why, item)]))
+    said, rank = lists.reason(catalog, why, item), (why.changes or {}).get("rank")
+    if rank and rank > n:
+        said = f"What speaks for it: {said[:1].lower()}{said[1:]}"
+    st.text("\n".join([standing(catalog, person, item, why, n), said]))
     show_shares(catalog, why)
     st.subheader("What other users like", anchor=False)
     st.text(why.rule_text or "No rule of other users passes the test for this item.")

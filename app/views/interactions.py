@@ -105,7 +105,8 @@ def of_likes(data: Interactions) -> Examples:
         return Examples(*liked_pairs(data, rows=MOST_ROWS), True, "a like")
     except InputError:
         raise InputError(
-            "These data have no features of users or items. Upload a table with a column to predict."
+            "These data have no features of users or items. Add a table of the items on the page Data, "
+            "or upload a table with a column to predict here."
         ) from None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -111,7 +112,7 @@ def show_list(
         empty = not person.likes  # popular items, which no liked item explains
         why = None if empty else lists.explain(model, catalog, person, item, lists.REASONS)
         reasons.append(lists.reason(catalog, why, item) if why else popularity_of(catalog, item))
-        shares = shares or (why is not None and why.reasons.kind == "exact")
+        shares = shares or (why is not None and lists.has_shares(why))
         actions = [
             ("Like", ":material/thumb_up:", partial(like, person, item)),
             ("Dislike", ":material/thumb_down:", partial(dislike, person, item)),
@@ -178,7 +179,7 @@ def download(
     st.download_button(
         "Download CSV",
         frame.map(inert).to_csv(index=False).encode("utf-8-sig"),  # as spreadsheets read it
-        f"recommendations-{catalog.data.name}.csv",
+        f"recommendations-{Path(catalog.data.name).stem}.csv",
         "text/csv",
         icon=":material/download:",
         on_click="ignore",

@@ -1,6 +1,7 @@
 """Each page in Streamlit's own test harness: what it hands to the library, and what it shows of the result."""
 
 import io
+import re
 import time
 import zipfile
 from pathlib import Path
@@ -89,6 +90,19 @@ def test_a_card_names_the_shares_of_the_score(catalog, model):
     share = f"{100 * why.rows[0][2] / why.score:.0f}%"
     text = lists.reason(catalog, why, item)
     assert text.startswith(f"Because you liked {catalog.titles[str(why.rows[0][0])]} ({share})")
+
+
+def test_shares_on_a_card_are_parts_of_the_whole(catalog):
+    """Of a score near 0, which liked items also lower, what one adds can be many times the score."""
+    model, found = recsys.Recommender("cf-komd").fit(DATA), set()
+    for user in list(catalog.users)[:8]:
+        who = person(user, catalog=catalog)
+        for item in lists.recommend(model, catalog, who, 100)["item"][::6]:
+            text = lists.reason(catalog, lists.explain(model, catalog, who, item, 3), item)
+            shares = [int(number) for number in re.findall(r"\((\d+)%\)", text)]
+            assert sum(shares) <= 101
+            found.add(bool(shares))
+    assert found == {True, False}
 
 
 def test_an_item_that_nothing_speaks_for_is_called_popular(catalog):
