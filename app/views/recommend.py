@@ -122,6 +122,8 @@ def show_list(
         with grid.cell():
             card(rank, catalog.titles[item], catalog.about(item), reasons[-1], item, actions)
     text = f"For {person.name}, who {liked}." if person.user else f"For {person.name}: {liked}."
+    if catalog.data.weight is not None and not model.ranker.weighted:
+        text += f" {named(spec)} does not use the weights."
     about.text(text + " In brackets: the share of the score that a liked item brings." * shares)
     if len(table) == 0:
         st.info("Nothing is left to recommend.")
