@@ -219,7 +219,10 @@ def _of_sheet(path: Path, where: str, names: Sequence[str] | None, header: bool 
     found = _names(where, first, names, own)
 
     def get(name: str) -> Any:
-        return as_arrow(where, name, frame.iloc[int(own) :, found.index(name)].map(_plain).tolist())
+        cells = frame.iloc[int(own) :, found.index(name)].map(_plain)
+        # A workbook has floats: pandas made integers of them, also where these are rounded.
+        exact = [float(c) if isinstance(c, int) and abs(c) >= 2**53 else c for c in cells]
+        return as_arrow(where, name, exact)
 
     return Table(where, found, get, own or names is not None, first=first)
 

@@ -102,6 +102,12 @@ def test_integers_of_nineteen_digits_beside_a_null_stay_what_they_are(kind, tmp_
     assert "rows without a user, left out: 1" in data.notes
 
 
+def test_ids_that_a_workbook_has_rounded_are_refused(tmp_path):
+    path = written(pd.DataFrame({"user": [BIG, 7], "item": ["a", "b"]}), "xlsx", tmp_path, "t")
+    with pytest.raises(InputError, match="rounded ids"):
+        Interactions.from_frame(path)
+
+
 def test_rounded_ids_are_refused_or_told():
     frame = pd.DataFrame({"user": [float(BIG), np.nan], "item": ["a", "b"]})
     with pytest.raises(InputError, match="rounded ids"):
