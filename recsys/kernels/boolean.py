@@ -254,10 +254,10 @@ def degree_path(name: str, X: ArrayLike, up_to: int) -> Iterator[tuple[int, NDAr
     parts = [np.array(n), n - size, {"mc": dot, "md": neither}.get(name, neither + dot)]
     counts = [np.ones(part.shape) for part in parts]
     for d in range(1, up_to + 1):
-        with np.errstate(over="ignore"):  # C(k, d) from C(k, d − 1)
+        with np.errstate(over="ignore", invalid="ignore"):  # C(k, d) from C(k, d − 1)
             counts = [c * np.maximum(k - d + 1, 0) / d for c, k in zip(counts, parts, strict=True)]
             every, one, pair = counts
             out = (np.exp2(float(d)) - 2.0) * every + pair if name == "d" else pair
-        if not all(np.isfinite(part).all() for part in (*counts, out)):
+        if not all(np.isfinite(part).all() for part in (counts if name == "md" else [out])):
             raise InputError(f"counts of degree {d} exceed the range of float64: use make_kernel")
         yield d, (every - one[:, None]) - (one - pair) if name == "md" else out

@@ -158,6 +158,12 @@ def test_the_recursions_end_beyond_float64(name):
         list(degree_path(name, X, 1000))
 
 
+def test_few_conjunctions_of_many_variables_are_counted_at_every_degree():
+    X = (np.random.default_rng(0).random((4, 2000)) < 0.01).astype(int)
+    *_, (degree, K) = degree_path("mc", X, 300)  # C(2000, 300) is beyond float64
+    assert degree == 300 and not K.any()
+
+
 DOT_PRODUCTS = [
     ("linear", {}),
     ("hp", {"degree": 3}),
