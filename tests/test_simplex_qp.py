@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recsys.errors import InputError
 from recsys.optim.simplex_qp import TOLERANCE, WORK, solve_face, solve_simplex
 from tests.reference import qp as reference
 
@@ -106,3 +107,18 @@ def test_ridges_may_differ():
     assert residual <= TOLERANCE and steps < 100
     one = np.ones(300)
     assert reference.violation(factor @ factor.T / 40, 0 * one, one, ridge, weights) <= 2 * TOLERANCE
+
+
+@pytest.mark.parametrize(
+    ("K", "options"),
+    [
+        (np.ones((2, 3)), {}),
+        (np.empty((0, 0)), {}),
+        (np.eye(2), {"q": [1.0]}),
+        (np.eye(2), {"sign": [1.0]}),
+        (np.eye(2), {"ridge": -1.0}),
+    ],
+)
+def test_programs_of_other_shapes_and_negative_ridges_are_refused(K, options):
+    with pytest.raises(InputError, match="K must be square"):
+        solve_simplex(K, **options)

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from recsys._jit import SUMS, jit
+from recsys.errors import InputError
 from recsys.utils.features import real_array
 
 TOLERANCE = 5e-7
@@ -80,6 +81,8 @@ def solve_simplex(
     q = np.zeros(n) if q is None else real_array("q", q, 1, finite=True)
     sign = np.ones(n) if sign is None else np.asarray(sign, dtype=np.float64)
     ridge = np.broadcast_to(np.asarray(ridge, dtype=np.float64), n)
+    if not (n and K.shape[1:] == q.shape == sign.shape == (n,) and (ridge >= 0).all()):
+        raise InputError("K must be square, q and sign of its length, and ridge at least 0")
     groups = _groups(sign)
     a = np.empty(n) if start is None else start.copy()
     for group in groups if start is None else ():
