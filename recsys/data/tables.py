@@ -314,7 +314,7 @@ def _utf8(data: Any, encoding: str | None, where: str, notes: list[str]) -> Any:
         for start in range(0, len(data), STRETCH):
             decoder.decode(data[start : start + STRETCH], final=start + STRETCH >= len(data))
         return data[3:] if data[:3] == BOM else data
-    except LookupError:
+    except (LookupError, TypeError):
         raise InputError(f"{where}: unknown encoding {encoding!r}, such as utf-8 and cp1252") from None
     except UnicodeError:
         if encoding is not None:

@@ -102,6 +102,12 @@ def test_integers_of_nineteen_digits_beside_a_null_stay_what_they_are(kind, tmp_
     assert "rows without a user, left out: 1" in data.notes
 
 
+@pytest.mark.parametrize("encoding", ["nope", "hex", 5])
+def test_unknown_encodings_are_refused(encoding, tmp_path):
+    with pytest.raises(InputError, match="unknown encoding"):
+        Interactions.from_frame(written(LIKES, "csv", tmp_path, "t"), encoding=encoding)
+
+
 def test_ids_that_a_workbook_has_rounded_are_refused(tmp_path):
     path = written(pd.DataFrame({"user": [BIG, 7], "item": ["a", "b"]}), "xlsx", tmp_path, "t")
     with pytest.raises(InputError, match="rounded ids"):
