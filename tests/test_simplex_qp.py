@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recsys.errors import InputError
+from recsys.optim import simplex_qp
 from recsys.optim.simplex_qp import TOLERANCE, WORK, solve_face, solve_simplex
 from tests.reference import qp as reference
 
@@ -40,6 +41,18 @@ def test_reaches_the_optimum_and_certifies_it(program):
     slow = reference.solve(K, q, sign, ridge)
     gap = reference.objective(K, q, sign, ridge, weights) - reference.objective(K, q, sign, ridge, slow)
     assert gap <= 2 * TOLERANCE
+
+
+@settings(max_examples=100, deadline=None)
+@given(programs())
+def test_pairwise_steps_finish_what_one_face_leaves(program):
+    K, q, sign, ridge = program
+    ridge = np.maximum(ridge, 0.01)  # without one, a singular K takes as many steps as there may be
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(simplex_qp, "MAX_FACES", 1)
+        weights, residual, _ = solve_simplex(K, q, sign=sign, ridge=ridge)
+    assert residual <= TOLERANCE
+    assert reference.violation(K, q, sign, ridge, weights) == pytest.approx(residual, abs=1e-9)
 
 
 @settings(max_examples=60, deadline=None)

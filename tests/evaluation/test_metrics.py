@@ -79,6 +79,15 @@ def test_metrics_of_lists_equal_their_definitions(name, case):
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
 
 
+def test_padding_is_no_part_of_a_list():
+    """By hand: one hit among one item or two is 1 − its cosine with the user's two items, or half."""
+    train = sp.csr_matrix([[1, 1, 0, 0], [1, 0, 1, 0], [0, 0, 1, 1]])
+    context = M.ListContext(train, sp.csr_matrix([[0, 0, 1, 0]] * 3), users=[0, 0])
+    gain = 1.0 - (0.5 + 0.0) / 2
+    found = M.serendipity([[2, -1, -1], [2, 3, -1]], context)
+    np.testing.assert_allclose(found, [gain, gain / 2])
+
+
 def test_gini_is_between_even_and_one_for_all():
     context = M.ListContext(sp.csr_matrix((3, 100)))
     assert M.gini(np.arange(100).reshape(10, 10), context) == 0

@@ -76,6 +76,15 @@ def test_several_clauses_are_within_their_bound(seed, clauses, cost):
         assert worth == pytest.approx(best, abs=1e-9)
 
 
+def test_two_clauses_that_share_a_negative_row_are_within_the_bound():
+    """Neither is worth anything alone: no search that adds one at a time finds the rule of both."""
+    X, weights = np.array([[1, 0], [0, 1], [1, 1]]), np.array([0.6, 0.6, -0.7])
+    best = reference.best(X, weights, 2, 2)
+    found = search_rule(X, weights, max_clauses=2)
+    assert best == pytest.approx(0.5) and best <= found.bound + 1e-9
+    assert not found.exact or found.weight == pytest.approx(best)
+
+
 def test_rows_that_are_equal_are_taken_together():
     """A row of each class that nothing tells apart adds the difference, or nothing."""
     X = np.array([[1, 0], [1, 0], [0, 1], [0, 0]])

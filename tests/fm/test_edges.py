@@ -164,15 +164,17 @@ def test_all_subsets_where_a_factor_is_zero(solver):
 
 
 @CUT_SHORT
+@pytest.mark.parametrize("sizes", [[1.0, 1.0, 1.0], [2.0, 0.5, 3.0]])
 @pytest.mark.parametrize("solver", ["cd", "block"])
-def test_all_subsets_leave_a_factor_of_zero(solver):
+def test_all_subsets_leave_a_factor_of_zero(solver, sizes):
     rng = np.random.default_rng(1)
-    X = rng.integers(0, 2, (80, 3)).astype(float)
-    y = np.prod(1.0 + X * np.array([0.5, 1.0, -0.4]), axis=1)
+    X = rng.integers(0, 2, (80, 3)).astype(float) * sizes
+    y = np.prod(1.0 + X / sizes * np.array([0.5, 1.0, -0.4]), axis=1)
     model = AllSubsetsRegressor(
         solver=solver, n_components=1, beta=1e-8, fit_intercept=False, warm_start=True, max_iter=1
     ).fit(X, y)
-    model.P_[0][0][:, 0] = [-1.0, 0.2, 0.1]  # 1 + p x is 0 in every row that has the first feature
+    # 1 + p x is 0 in every row that has the first feature
+    model.P_[0][0][:, 0] = np.array([-1.0, 0.2, 0.1]) / sizes
     model.set_params(max_iter=200).fit(X, y)
     assert np.mean((model.predict(X) - y) ** 2) < 1e-3
     objective = [entry["objective"] for entry in model.history_[2:]]
@@ -180,6 +182,20 @@ def test_all_subsets_leave_a_factor_of_zero(solver):
 
 
 # ---- the end of a fit, and what is regular
+
+
+@CUT_SHORT
+def test_pairs_of_rows_shrink_the_features_of_either_class_alike():
+    """Each positive row has the first feature alone, each other row the second."""
+    y = np.arange(60) % 3 == 0
+    X = np.column_stack([y, ~y]).astype(float)
+    model = FactorizationMachineClassifier(
+        loss="bpr", solver="adagrad", n_components=1, alpha=0.3, max_iter=200, tol=0.0
+    )
+    first, second = model.fit(X, y).w_
+    assert second == pytest.approx(-first)
+    # the minimum of log(1 + e^−2w) + αw²
+    assert 1.0 / (1.0 + np.exp(2.0 * first)) == pytest.approx(0.3 * first, rel=1e-2)
 
 
 def test_a_fit_cut_short_warns_and_one_of_so_many_epochs_does_not():

@@ -8,7 +8,7 @@ from recsys.fm import FactorizationMachineClassifier, FactorizationMachineRegres
 from recsys.fm.objective import Model, Objective, Regularization
 from recsys.fm.penalties import PENALTIES
 from recsys.fm.solvers import SOLVERS, Options
-from recsys.multilinear.forms import ANOVA, Form
+from recsys.multilinear.forms import ANOVA, PRODUCT, Form
 from recsys.multilinear.losses import LOSSES
 from tests.fm.test_fm import task
 from tests.fm.test_solvers import paired
@@ -17,12 +17,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 
 @pytest.mark.parametrize("penalty", ["l2", "l1", "ti", "l21", "cs", "l1-power", "l21-power"])
-@pytest.mark.parametrize("order", [2, 3])
-def test_an_epoch_is_a_gradient_step_and_an_operator_a_batch(penalty, order):
+@pytest.mark.parametrize("form", [Form(ANOVA, 2, 1), Form(ANOVA, 3, 1), Form(PRODUCT, 3, 3)])
+def test_an_epoch_is_a_gradient_step_and_an_operator_a_batch(penalty, form):
     X, y = task(3, n=23)
     X = sp.csr_matrix(X)
     rng, d, k = np.random.default_rng(0), X.shape[1], 2
-    model = Model.zeros([Form(ANOVA, order, 1)], d, k, True)
+    model = Model.zeros([form], d, k, True)
     model.z[:] = 0.5 * rng.normal(size=len(model.z))
     by = Regularization(PENALTIES[penalty], 0.03, 0.2, 0.05)
     start, rate, size = model.z.copy(), 0.02, 5  # 23 rows: five batches of 4 or 5
@@ -45,10 +45,10 @@ def test_an_epoch_is_a_gradient_step_and_an_operator_a_batch(penalty, order):
         z = z - eta * gradient
         z[1 : 1 + d] /= 1 + eta * 0.03
         z[1 + d :] /= 1 + eta * 0.2
-        P = z[1 + d :].reshape(d, k)
-        if by.penalty.half_squares:  # prox is of Ω + ½‖P‖²: a gradient step takes the half off before
-            P = P * (1 + eta * 0.05)
-        z[1 + d :] = by.penalty.prox(P, eta * 0.05, Form(ANOVA, order, 1)).ravel()
+        for P in z[1 + d :].reshape(-1, d, k):
+            # prox is of Ω + ½‖P‖²: a gradient step takes the half off before
+            ahead = 1 + eta * 0.05 if by.penalty.half_squares else 1.0
+            P[:] = by.penalty.prox(P * ahead, eta * 0.05, form)
     np.testing.assert_allclose(model.z, z, atol=1e-10)
 
 

@@ -27,6 +27,16 @@ def test_an_inseparable_kernel_is_infinite_until_the_identity_joins():
     assert np.isfinite(radius_margin_ratio(K, y, identity=0.1))
 
 
+def test_the_identity_has_the_size_of_the_kernel():
+    X, y = task(seed=1)
+    K = make_kernel("linear")(X)
+    size = np.mean(np.diag(K))
+    joined = 0.8 * K + 0.2 * size * np.eye(len(y))
+    found = radius_margin_ratio(K, y, identity=0.2)
+    assert found == pytest.approx(radius_margin_ratio(joined, y), rel=1e-5)
+    assert found == pytest.approx(radius_margin_ratio(50.0 * K, y, identity=0.2), rel=1e-5)
+
+
 @pytest.mark.parametrize("cost", [0.1, 1.0, 30.0])
 def test_the_soft_margin_is_the_squared_hinge_svm(cost):
     X, y = task(seed=2)

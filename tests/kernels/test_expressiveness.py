@@ -116,6 +116,12 @@ def test_conjunctions_get_more_specific_and_disjunctions_more_general_with_the_d
         assert more_general(c, following)
 
 
+def test_generality_compares_squares():
+    """An angle beyond 90° counts as the one that completes it to 180°."""
+    wide, narrow = np.array([[1, -0.9], [-0.9, 1]]), np.array([[4, 2.0], [2.0, 4]])
+    assert more_general(wide, narrow) and not more_general(narrow, wide)
+
+
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_order_of_the_normal_forms(seed):

@@ -117,6 +117,15 @@ def test_polynomial_maps_are_unbiased(model):
     assert 4 * error < 0.05 * goal and abs(np.mean(values) - goal) < 4 * error
 
 
+@pytest.mark.parametrize("coef", [0.5, 2.0])
+def test_a_constant_weighs_the_orders_of_a_polynomial(coef):
+    """Of one feature of values x and y, a component of order n is its factor times (xy)ⁿ."""
+    Z = RandomMaclaurin(degree=3, n_components=50_000, coef=coef).fit_transform([[0.5], [0.8]])
+    values = 50_000 * Z[0] * Z[1]
+    goal, error = (0.4 + coef) ** 3, values.std() / np.sqrt(len(values))
+    assert abs(values.mean() - goal) < 5 * error and 5 * error < 0.05 * goal
+
+
 def circulant(model):
     """The vectors of a circulant map, diag(σ)·circ(ω), as a matrix."""
     d = model.omega_.shape[1]

@@ -79,6 +79,28 @@ def test_slim(l1, l2, R):
     compare(make_ranker("slim", l1=l1, l2=l2, iterations=5000, tol=1e-7), expected, R, 2e-4)
 
 
+def test_slim_keeps_the_items_of_the_largest_cosines():
+    R = np.random.default_rng(2).random((300, 16)) < np.linspace(0.05, 0.6, 16)
+    G = R.T.astype(float) @ R
+    W = (
+        make_ranker("slim", l1=0.5, l2=1.0, top_k=4, iterations=500, tol=1e-7)
+        .fit(sp.csr_matrix(R, dtype=np.float32), show_progress=False)
+        .weights_
+    )
+    for j in range(16):
+        cosines = G[j] / np.sqrt(G[j, j] * G.diagonal())
+        cosines[[j]] = -1.0
+        near = np.sort(np.argsort(-cosines)[:4])
+        w = np.zeros(4)  # by coordinate descent on those alone
+        for _ in range(500):
+            for a, i in enumerate(near):
+                rest = G[i, j] - G[i, near] @ w + G[i, i] * w[a]
+                w[a] = max(0.0, (rest - 0.5) / (G[i, i] + 1.0))
+        expected = np.zeros(16)
+        expected[near] = w
+        np.testing.assert_allclose(np.asarray(W[:, j]).ravel(), expected, atol=1e-5)
+
+
 @pytest.mark.slow
 @SMALL
 @given(liked_matrices(min_users=2))

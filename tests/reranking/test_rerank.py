@@ -65,6 +65,17 @@ def test_variety_makes_the_list_less_alike(ranker, liked):
     assert overlap(columns, varied).mean() < overlap(columns, plain).mean()
 
 
+def test_a_varied_list_may_be_longer_than_a_hundred():
+    R = sp.csr_matrix(np.random.default_rng(0).random((40, 180)) < 0.2, dtype=np.float32)
+    ranker, columns = make_ranker("msdw").fit(R, show_progress=False), R.tocsc()
+    plain = ranker.recommend(3, R[3], N=130)
+    order = mmr(plain.scores, overlap(columns, plain.ids), 130, 0.5)
+    varied = rerank(ranker, 3, R[3], 130, diversity=0.5, item_users=columns)
+    np.testing.assert_array_equal(varied.ids, plain.ids[order])
+    alike = similar(ranker, 4, 130, diversity=0.5, item_users=columns)[0]
+    assert sorted(alike) == sorted(similar(ranker, 4, 130)[0]) and len(alike) == 130
+
+
 def test_filters_hold(ranker, liked):
     columns = liked.tocsc()
     wishes = {"dislikes": [2], "diversity": 0.5, "item_users": columns}
