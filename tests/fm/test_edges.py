@@ -361,7 +361,7 @@ def test_passes_of_little_work_wake_no_thread(solver, monkeypatch):
     def refuse(*_):
         raise AssertionError("a tiny table on several threads")
 
-    monkeypatch.setattr("recsys._jit.parallel", refuse)
+    monkeypatch.setattr("recsys._jit._pool", refuse)
     X, y = paired(0, n=60)
     model = FactorizationMachineRegressor(
         solver=solver, split=15, max_iter=2, learning_rate=0.01, batch_size=8
