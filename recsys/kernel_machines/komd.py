@@ -2,33 +2,71 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
+from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
 from sklearn.utils.validation import check_is_fitted
 
 from recsys.errors import InputError
 from recsys.kernels import Kernel, make_kernel
+from recsys.kernels.dot_product import (
+    HomogeneousPolynomialKernel,
+    LinearKernel,
+    PolynomialKernel,
+    RBFKernel,
+)
 from recsys.kernels.expressiveness import margin_program
 from recsys.utils.features import checked_rows
 from recsys.utils.two_classes import TwoClassMixin, two_classes
 from recsys.utils.validation import check_real
 
+# Kernels that take numbers as they are; on zeros and ones the library's own are the same, in range.
+OF_NUMBERS: dict[type, Callable[..., Any]] = {
+    LinearKernel: lambda kernel, X, Z: linear_kernel(X, Z),
+    HomogeneousPolynomialKernel: lambda kernel, X, Z: linear_kernel(X, Z) ** kernel.degree,
+    PolynomialKernel: lambda kernel, X, Z: polynomial_kernel(
+        X, Z, degree=kernel.degree, gamma=kernel.alpha, coef0=kernel.coef
+    ),
+    RBFKernel: lambda kernel, X, Z: rbf_kernel(X, Z, gamma=kernel.gamma),
+}
+
 
 def kernel_function(kernel: Any, params: dict[str, Any] | None = None) -> Callable[..., Any]:
     """Return a callable (X, Z, normalize) for a name, a Kernel or a function of two matrices."""
     if isinstance(kernel, str):
-        return make_kernel(kernel, **(params or {}))
+        kernel = make_kernel(kernel, **(params or {}))
     if isinstance(kernel, type) or not callable(kernel):
         raise InputError(
             f"a kernel must be a name, a Kernel or a function of two matrices, not {kernel!r}"
         )
-    return kernel if isinstance(kernel, Kernel) else FunctionKernel(kernel)
+    return partial(gram_of_rows, kernel) if isinstance(kernel, Kernel) else FunctionKernel(kernel)
+
+
+def gram_of_rows(kernel: Kernel, X: Any, Z: Any = None, normalize: bool = False) -> NDArray[np.float64]:
+    """Return a Gram matrix of rows of numbers; a Boolean kernel takes them as bits, with a warning."""
+    if all(_is_binary(rows) for rows in (X, Z) if rows is not None):
+        return kernel(X, Z, normalize=normalize)
+    if function := OF_NUMBERS.get(type(kernel)):
+        return FunctionKernel(partial(function, kernel))(X, Z, normalize)
+    warnings.warn(
+        f"{kernel} takes values above 0 as 1 and others as 0: encode numbers as zeros and ones",
+        UserWarning,
+        stacklevel=4,
+    )
+    return kernel(X, Z, normalize=normalize)
+
+
+def _is_binary(rows: Any) -> bool:
+    values = rows.data if sp.issparse(rows) else np.asarray(rows)
+    return bool(((values == 0) | (values == 1)).all())
 
 
 @dataclass(frozen=True)
@@ -71,8 +109,9 @@ class KOMD(TwoClassMixin, BaseEstimator):
     regularization : float in 0…1
         λ.
     kernel : "precomputed", str, Kernel, Expression or callable
-        A name in `recsys.kernels.list_kernels()`, a kernel, or a function of two matrices. All kernels
-        of this library take values above 0 as 1 and others as 0; a function gets the values.
+        A name in `recsys.kernels.list_kernels()`, a kernel, or a function of two matrices. `linear`,
+        `hp`, `polynomial` and `rbf` take numbers as they are; the other kernels of this library take
+        values above 0 as 1 and others as 0, with a warning where there are others than these two.
     kernel_params : dict, optional
         Parameters of a kernel name.
     normalize : bool

@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -30,6 +32,7 @@ ESTIMATORS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.*takes values above 0 as 1")
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_scikit_learns_checks(name):
@@ -271,3 +274,34 @@ def test_refusals(kind):
 def test_parameters_out_of_range(model):
     with pytest.raises(InputError, match="must be"):
         model.fit(*task())
+
+
+OF_NUMBERS = {
+    "linear": lambda A, B: A @ B.T,
+    "hp": lambda A, B: (A @ B.T) ** 2,
+    "polynomial": lambda A, B: (A @ B.T + 1.0) ** 2,
+    "rbf": lambda A, B: np.exp(-0.5 * ((A[:, None] - B[None]) ** 2).sum(axis=2)),
+}
+
+
+@pytest.mark.parametrize("name", OF_NUMBERS)
+def test_kernels_of_products_take_numbers_as_they_are(name):
+    rng = np.random.default_rng(0)
+    X, new = rng.normal(size=(40, 3)), rng.normal(size=(20, 3))
+    y, params = X[:, 0] + X[:, 1] * X[:, 2] > 0, {"gamma": 0.5} if name == "rbf" else {}
+    for normalize in (False, True):
+        ours = KOMD(kernel=name, kernel_params=params, normalize=normalize).fit(X, y)
+        theirs = KOMD(kernel=OF_NUMBERS[name], normalize=normalize).fit(X, y)
+        expected = theirs.decision_function(new)
+        np.testing.assert_allclose(ours.decision_function(new), expected, atol=1e-6)
+
+
+def test_a_boolean_kernel_says_that_numbers_become_bits():
+    X, y = np.array([[0.2, 0.0], [0.0, 0.7], [0.9, 0.0], [0.0, 0.4]]), [0, 1, 0, 1]
+    with pytest.warns(UserWarning, match="takes values above 0 as 1 and others as 0"):
+        numbers = KOMD(kernel="tanimoto").fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        bits = KOMD(kernel="tanimoto").fit(X > 0, y)
+        KOMD(kernel="rbf").fit(X, y)
+    np.testing.assert_allclose(numbers.dual_, bits.dual_)
