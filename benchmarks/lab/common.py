@@ -79,7 +79,10 @@ class Results:
         if path.exists():
             with path.open(newline="") as file:
                 known = {tuple(row[: self.key]) for row in list(csv.reader(file))[1:]}
-        return [key for key in keys if tuple(map(cell, key)) not in known]
+        left = [key for key in keys if tuple(map(cell, key)) not in known]
+        if not left:
+            print(f"{path.name} has these rows; delete them to make them again")
+        return left
 
     def add(self, *rows: Sequence[Any]) -> None:
         self._write("a", rows)
