@@ -159,14 +159,20 @@ class ALS(ImplicitFactors):
         """Solve (YᵀY + λI + Yᵀ(C−I)Y) x = YᵀC1 for the rows."""
         items = self.item_factors_.astype(np.float64)
         base = items.T @ items + self.regularization * np.eye(items.shape[1])
+        solve = np.linalg.solve if self.regularization > 0 else _shortest_solution
         out = np.zeros((rows.shape[0], items.shape[1]))
         for u in range(rows.shape[0]):
             span = slice(rows.indptr[u], rows.indptr[u + 1])
             Y, confidence = items[rows.indices[span]], self.alpha * rows.data[span].astype(np.float64)
             if len(Y):
                 gram = base + (Y.T * (confidence - 1.0)) @ Y
-                out[u] = np.linalg.lstsq(gram, Y.T @ confidence)[0]
+                out[u] = solve(gram, Y.T @ confidence)
         return out
+
+
+def _shortest_solution(gram: Floats, y: Floats) -> Floats:
+    """Return the solution of least norm: without a ridge there may be many."""
+    return np.asarray(np.linalg.lstsq(gram, y)[0])
 
 
 @RANKERS.add("bpr")
