@@ -188,9 +188,8 @@ def no_role(where: str, role: str, names: Sequence[str], named: bool) -> InputEr
     words = {*EXACT[role], *WORDS[role]}
     likely = sorted(names, key=lambda name: words.isdisjoint(words_of(name)))
     wide = "; if each column is an item, melt the table first" if len(names) > 20 else ""
-    return InputError(
-        f"{where}: no {role} column; name it with {role}=; found: {some(likely)}{wide}{_unnamed(named)}"
-    )
+    found = f"found: {some(likely)}{wide}{_unnamed(named)}"
+    return InputError(f"{where}: no {role} column; name it with {role}= (--{role}-col); {found}")
 
 
 # ---- cells

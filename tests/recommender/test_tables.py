@@ -110,11 +110,11 @@ WRONG = {
         "table": ROWS.assign(when="noon"),
         "time": "when",
     },
-    "no user column; name it with user=; found: item_id, ts, stars": {
+    "no user column; name it with user= (--user-col); found: item_id, ts, stars": {
         "table": ROWS.drop(columns="user_id"),
         "user": None,
     },
-    "no user column; name it with user=; found: U, item_id": {
+    "no user column; name it with user= (--user-col); found: U, item_id": {
         "table": ROWS.rename(columns={"user_id": "U"}),
         "user": None,
     },
