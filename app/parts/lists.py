@@ -13,6 +13,7 @@ from app.parts.text import count
 from recsys import Recommender
 
 REASONS = 3  # liked items that a card names
+ROUNDING = 1e-6  # by which shares of the whole score may exceed it
 
 
 def recommend(
@@ -56,7 +57,8 @@ def named_rows(why: Any) -> list[tuple[Any, str, float]]:
 
 def has_shares(why: Any) -> bool:
     """Return whether what the named items add is a part of the score: others may take from it."""
-    return why.reasons.kind == "exact" and 0 < sum(row[2] for row in named_rows(why)) <= why.score
+    named = sum(row[2] for row in named_rows(why))
+    return why.reasons.kind == "exact" and 0 < named <= why.score * (1 + ROUNDING)
 
 
 def reason(catalog: Catalog, why: Any, item: str) -> str:

@@ -171,11 +171,14 @@ def headline(report: Report, metric: str, names: list[str]) -> str:
     found = difference(report, metric, *names[:2])
     if found is None:
         return f"{names[0]} has the best {metric}"
-    if not found["clear"]:
-        p = f"p = {found['p']:.2g}, corrected for the number of tests"
-        pair = f"{names[0]} and {names[1]}"
-        return f"No clear difference in {metric} between {pair} ({found['by']:+.3f}, {p})"
     between = f"95% interval {found['ends'][0]:+.3f} to {found['ends'][1]:+.3f}"
+    if not found["clear"]:
+        pair = f"{names[0]} and {names[1]}"
+        if (
+            found["ends"][0] > 0 or found["ends"][1] < 0
+        ):  # then it is the test that does not tell them apart
+            between = f"p = {found['p']:.2g}, corrected for the number of tests"
+        return f"No clear difference in {metric} between {pair} ({found['by']:+.3f}, {between})"
     return f"{names[0]} is better than {names[1]}: {metric} {found['by']:+.3f} ({between})"
 
 

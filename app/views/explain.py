@@ -49,8 +49,8 @@ def _body(model: Recommender, catalog: Catalog, person: Person, item: str, n: in
         st.warning(escaped(error))
         return
     said, rank = lists.reason(catalog, why, item), (why.changes or {}).get("rank")
-    if rank and rank > n:
-        said = f"What speaks for it: {said[:1].lower()}{said[1:]}"
+    if rank and rank > n and said.startswith("Because"):
+        said = f"It has this score because{said.removeprefix('Because')}"
     st.text("\n".join([standing(catalog, person, item, why, n), said]))
     show_shares(catalog, why)
     st.subheader("What other users like", anchor=False)

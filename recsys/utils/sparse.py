@@ -75,8 +75,14 @@ def submatrix(matrix: sp.csr_matrix, rows: NDArray[Any], columns: NDArray[Any]) 
 @jit
 def _look_up(indptr, indices, data, rows, columns, out):
     for r in range(len(rows)):
-        begin, end = indptr[rows[r]], indptr[rows[r] + 1]
-        places = begin + np.searchsorted(indices[begin:end], columns)
-        for c in range(len(columns)):
-            if places[c] < end and indices[places[c]] == columns[c]:
-                out[r, c] = data[places[c]]
+        for c in range(len(columns)):  # NumPy's searchsorted takes a second to compile
+            low, end = indptr[rows[r]], indptr[rows[r] + 1]
+            high = end
+            while low < high:
+                middle = (low + high) // 2
+                if indices[middle] < columns[c]:
+                    low = middle + 1
+                else:
+                    high = middle
+            if low < end and indices[low] == columns[c]:
+                out[r, c] = data[low]
