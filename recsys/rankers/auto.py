@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +13,8 @@ from numpy.typing import NDArray
 from recsys.errors import FitError
 from recsys.rankers.base import Data, Ranker
 from recsys.rankers.blend import StandardizedSum, popularity_ranks, standardized
-from recsys.rankers.protocol import POSITIVE, Check, Ints, integer, one_of, real
-from recsys.rankers.registry import RANKERS, list_rankers, ranker_of
+from recsys.rankers.protocol import POSITIVE, Ints, integer, one_of, real
+from recsys.rankers.registry import RANKERS, list_rankers, ranker_of, register_ranker
 from recsys.rankers.weight_search import HeldOut, criterion, find_weights
 from recsys.utils.attempts import Dropped, attempt
 from recsys.utils.progress import within
@@ -27,8 +26,7 @@ BLEND = "blend"
 TRYING = 0.6  # of the budget, for fits of candidates; the rest is for the parts on all profiles
 
 
-@RANKERS.add("auto")
-@dataclass(eq=False)
+@register_ranker("auto")
 class Auto(StandardizedSum):
     """A blend with parts and weights selected on held-out half profiles of training users.
 
@@ -78,15 +76,14 @@ class Auto(StandardizedSum):
     budget: float | None = None
     ties: str | None = "popularity"
 
-    name: ClassVar[str] = "auto"
-    checks: ClassVar[dict[str, Check]] = StandardizedSum.checks | {
+    checks = StandardizedSum.checks | {
         "validation_fraction": real(0.0, 0.9, open_low=True),
         "users": integer(1),
         "rounds": integer(1),
         "hide": one_of("half", "last"),
         "budget": POSITIVE,
     }
-    uses: ClassVar[frozenset[str]] = frozenset({"item_features", "item_texts", "times"})
+    uses = frozenset({"item_features", "item_texts", "times"})
 
     def _fit(self, data: Data) -> None:
         self.dropped_: dict[str, str] = {}

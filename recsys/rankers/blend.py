@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from recsys.errors import InputError
 from recsys.rankers.base import Data, Ranker, Rows, Shares
 from recsys.rankers.protocol import Floats, Ints, Items, Users
-from recsys.rankers.registry import RANKERS, ranker_of
+from recsys.rankers.registry import ranker_of, register_ranker
 from recsys.utils.progress import within
 from recsys.utils.spec import format_spec
 from recsys.utils.validation import check_choice
@@ -39,7 +38,7 @@ class StandardizedSum(Ranker):
     parts_: list[Ranker]
     ties: str | None
 
-    uses: ClassVar[frozenset[str]] = frozenset({"times"})
+    uses = frozenset({"times"})
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -138,8 +137,7 @@ def break_ties(scores: NDArray[np.float32], ranks: Floats) -> Floats:
     return scores + ranks * (np.spacing(np.abs(scores)) / np.float64(4.0))
 
 
-@RANKERS.add("blend")
-@dataclass(eq=False)
+@register_ranker("blend")
 class Blend(StandardizedSum):
     """A blend of chosen rankers: the weighted sum of their standardized scores.
 
@@ -164,8 +162,6 @@ class Blend(StandardizedSum):
     models: str | Sequence[Ranker] = "ease+cf-komd+cf-komd:kernel=mc;degree=2"
     weights: str | Sequence[float] | None = None
     ties: str | None = None
-
-    name: ClassVar[str] = "blend"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

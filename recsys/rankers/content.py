@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
-
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.rankers.base import Candidate, Data, Ranker, Rows, Shares
-from recsys.rankers.protocol import Check, Ints, Items, Users, real, recency_weights
-from recsys.rankers.registry import RANKERS
+from recsys.rankers.protocol import Ints, Items, Users, real, recency_weights
+from recsys.rankers.registry import register_ranker
 from recsys.utils.sparse import entries_of, unit_rows
 
 
-@RANKERS.add("content")
-@dataclass(eq=False)
+@register_ranker("content")
 class Content(Ranker):
     """Cosine similarity between the attributes of an item and of the user's items.
 
@@ -47,15 +43,14 @@ class Content(Ranker):
     popularity: float = 0.0
     recency: float = 1.0
 
-    name: ClassVar[str] = "content"
-    checks: ClassVar[dict[str, Check]] = Ranker.checks | {"idf": real(), "popularity": real()}
-    uses: ClassVar[frozenset[str]] = frozenset({"item_features", "item_texts", "times"})
-    search_space: ClassVar[dict[str, Any]] = {
+    checks = Ranker.checks | {"idf": real(), "popularity": real()}
+    uses = frozenset({"item_features", "item_texts", "times"})
+    search_space = {
         "idf": ("real", 0.0, 2.0),
         "popularity": ("real", 0.0, 2.0),
         "recency": ("real", 0.0, 2.0, "times"),
     }
-    candidates: ClassVar[tuple[Candidate, ...]] = (
+    candidates = (
         Candidate("", described=True),
         Candidate("idf=2,popularity=1", described=True),
     )

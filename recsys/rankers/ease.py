@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
-
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -14,8 +11,8 @@ from threadpoolctl import threadpool_limits
 from recsys._jit import borrowed, in_threads, jit
 from recsys.errors import FitError
 from recsys.rankers.base import DENSE_ITEMS, SMALL, Candidate, Data
-from recsys.rankers.protocol import POSITIVE, Check, Floats, real
-from recsys.rankers.registry import RANKERS
+from recsys.rankers.protocol import POSITIVE, Floats, real
+from recsys.rankers.registry import register_ranker
 from recsys.rankers.scoring import ItemWeights, co_occurrences, kept_form
 from recsys.utils.memory import check_memory
 from recsys.utils.sparse import row_votes
@@ -24,8 +21,7 @@ from recsys.utils.threads import safe_blas
 SPARSE_ITEMS = 100_000  # up to which `auto` tries it
 
 
-@RANKERS.add("ease")
-@dataclass(eq=False)
+@register_ranker("ease")
 class EASE(ItemWeights):
     """EASE: ridge regression of every item on the other items, in closed form.
 
@@ -58,19 +54,18 @@ class EASE(ItemWeights):
     votes: float = 0.0
     recency: float = 0.0
 
-    name: ClassVar[str] = "ease"
-    checks: ClassVar[dict[str, Check]] = ItemWeights.checks | {
+    checks = ItemWeights.checks | {
         "regularization": POSITIVE,
         "ridge_power": real(),
         "dropout": real(0.0, 1.0, open_high=True),
     }
-    search_space: ClassVar[dict[str, Any]] = {
+    search_space = {
         "regularization": ("log", 10.0, 5000.0),
         "ridge_power": ("real", 0.0, 1.0),
         "dropout": ("real", 0.0, 0.7),
         "recency": ("real", 0.0, 2.0, "times"),
     }
-    candidates: ClassVar[tuple[Candidate, ...]] = (
+    candidates = (
         Candidate("regularization=300,ridge_power=0.5,dropout=0.4", SMALL),
         Candidate(
             "regularization=25,ridge_power=0.3,dropout=0.5,votes=0.5,top_k=100",

@@ -6,7 +6,6 @@ copied out. BLAS runs on one thread around it, as it asks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar
 
@@ -19,8 +18,8 @@ from threadpoolctl import threadpool_limits
 from recsys._jit import check_openmp
 from recsys.errors import FitError
 from recsys.rankers.base import Candidate, Data, Ranker, Rows, Shares
-from recsys.rankers.protocol import POSITIVE, Check, Floats, Ints, Items, Users
-from recsys.rankers.registry import RANKERS
+from recsys.rankers.protocol import POSITIVE, Floats, Ints, Items, Users
+from recsys.rankers.registry import register_ranker
 from recsys.rankers.scoring import cosines
 from recsys.utils.memory import check_memory
 from recsys.utils.progress import report
@@ -114,8 +113,7 @@ class ImplicitFactors(Ranker):
         return cosines(self.user_factors_, ids)
 
 
-@RANKERS.add("als")
-@dataclass(eq=False)
+@register_ranker("als")
 class ALS(ImplicitFactors):
     """Weighted matrix factorization by alternating least squares (WRMF), fitted by implicit.
 
@@ -145,11 +143,10 @@ class ALS(ImplicitFactors):
     random_state: int = 0
     num_threads: int = 0
 
-    name: ClassVar[str] = "als"
-    checks: ClassVar[dict[str, Check]] = Ranker.checks | {"alpha": POSITIVE}
-    model: ClassVar[tuple[str, str]] = ("implicit.als", "AlternatingLeastSquares")
-    weighted: ClassVar[bool] = True  # values above 0 are confidences
-    search_space: ClassVar[dict[str, Any]] = {
+    checks = Ranker.checks | {"alpha": POSITIVE}
+    model = ("implicit.als", "AlternatingLeastSquares")
+    weighted = True  # values above 0 are confidences
+    search_space = {
         "factors": (16, 32, 64, 128),
         "regularization": ("log", 0.1, 100.0),
         "alpha": ("log", 0.5, 40.0),
@@ -175,8 +172,7 @@ def _shortest_solution(gram: Floats, y: Floats) -> Floats:
     return np.asarray(np.linalg.lstsq(gram, y)[0])
 
 
-@RANKERS.add("bpr")
-@dataclass(eq=False)
+@register_ranker("bpr")
 class BPR(ImplicitFactors):
     """Bayesian personalized ranking by stochastic steps over pairs, fitted by implicit.
 
@@ -190,10 +186,9 @@ class BPR(ImplicitFactors):
     random_state: int = 0
     num_threads: int = 1
 
-    name: ClassVar[str] = "bpr"
-    model: ClassVar[tuple[str, str]] = ("implicit.bpr", "BayesianPersonalizedRanking")
-    folds_in: ClassVar[bool] = False
-    search_space: ClassVar[dict[str, Any]] = {
+    model = ("implicit.bpr", "BayesianPersonalizedRanking")
+    folds_in = False
+    search_space = {
         "factors": (16, 32, 64, 128),
         "regularization": ("log", 1e-4, 0.1),
         "learning_rate": ("log", 0.005, 0.2),
@@ -201,8 +196,7 @@ class BPR(ImplicitFactors):
     }
 
 
-@RANKERS.add("lmf")
-@dataclass(eq=False)
+@register_ranker("lmf")
 class LMF(ImplicitFactors):
     """Logistic matrix factorization with sampled negatives, fitted by implicit.
 
@@ -228,15 +222,12 @@ class LMF(ImplicitFactors):
     random_state: int = 0
     num_threads: int = 1
 
-    name: ClassVar[str] = "lmf"
-    model: ClassVar[tuple[str, str]] = ("implicit.lmf", "LogisticMatrixFactorization")
-    search_space: ClassVar[dict[str, Any]] = {
+    model = ("implicit.lmf", "LogisticMatrixFactorization")
+    search_space = {
         "factors": (8, 16, 32),
         "regularization": ("log", 0.01, 10.0),
     }
-    candidates: ClassVar[tuple[Candidate, ...]] = (
-        Candidate("factors=8,regularization=2", most_likes=MOST_LIKES),
-    )
+    candidates = (Candidate("factors=8,regularization=2", most_likes=MOST_LIKES),)
 
     def _folded(self, rows: sp.csr_matrix) -> Floats:
         items, bias = self.item_factors_.astype(np.float64), self.item_factors_.shape[1] - 2

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
-
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.rankers.base import LARGE, SMALL, Candidate, Data, Ranker, Rows, Shares
 from recsys.rankers.msdw import largest_eigenvalue
-from recsys.rankers.protocol import Check, Floats, Ints, Items, Users, one_of, real, recency_weights
-from recsys.rankers.registry import RANKERS
+from recsys.rankers.protocol import Floats, Ints, Items, Users, one_of, real, recency_weights
+from recsys.rankers.registry import register_ranker
 from recsys.utils.linalg import leading_singular
 from recsys.utils.memory import check_memory
 from recsys.utils.sparse import entries_of, owners, row_votes
@@ -24,8 +21,7 @@ LEAST = 1e-6  # of the largest singular value: what is below it is rounding
 SINGLE_FROM, LEAST_SINGLE = 20_000, 1e-5  # users and items from which on it is in float32
 
 
-@RANKERS.add("graph-filter")
-@dataclass(eq=False)
+@register_ranker("graph-filter")
 class GraphFilter(Ranker):
     """Filters on the graph of items: GF-CF and the ideal low-pass filter.
 
@@ -66,15 +62,14 @@ class GraphFilter(Ranker):
     recency: float = 0.0
     random_state: int = 0
 
-    name: ClassVar[str] = "graph-filter"
-    checks: ClassVar[dict[str, Check]] = Ranker.checks | {
+    checks = Ranker.checks | {
         "filter": one_of(GF_CF, IDEAL),
         "ideal_weight": real(),
         "votes": real(0.0, MOST_POWER),
         "item_power": real(0.0, MOST_POWER),
     }
-    uses: ClassVar[frozenset[str]] = frozenset({"times"})
-    search_space: ClassVar[dict[str, Any]] = {
+    uses = frozenset({"times"})
+    search_space = {
         "filter": (GF_CF, IDEAL),
         "factors": (16, 32, 64, 128, 256, 512),
         "ideal_weight": ("log", 0.03, 3.0),
@@ -82,10 +77,10 @@ class GraphFilter(Ranker):
         "item_power": ("real", 0.2, 0.8),
         "recency": ("real", 0.0, 2.0, "times"),
     }
-    searched_where: ClassVar[dict[str, tuple[str, tuple[Any, ...]]]] = {
+    searched_where = {
         "ideal_weight": ("filter", (GF_CF,)),
     }
-    candidates: ClassVar[tuple[Candidate, ...]] = (
+    candidates = (
         Candidate("filter=gf-cf", LARGE),
         Candidate("filter=ideal,factors=64", SMALL),
     )

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from recsys.multilinear import PairTerm, object_tables
 from recsys.rankers.base import Data, Ranker, Rows, Shares
-from recsys.rankers.protocol import Check, Floats, Ints, Items, Users, integer
+from recsys.rankers.protocol import Floats, Ints, Items, Users, integer
 from recsys.rankers.scoring import cosines
 from recsys.utils.memory import check_memory
 from recsys.utils.sparse import binary, masked, owners, random_halves, unit_rows
@@ -42,9 +42,9 @@ class HistoryRanker(Ranker):
     user_features_: sp.csr_matrix | None = None
     item_vectors_: NDArray[np.float32]
 
-    uses: ClassVar[frozenset[str]] = frozenset({"item_features", "user_features"})
-    checks: ClassVar[dict[str, Check]] = Ranker.checks | {"degree": integer(2, 6)}
-    additive: ClassVar[bool] = False  # whether a score is the sum of its features' shares
+    uses = frozenset({"item_features", "user_features"})
+    checks = Ranker.checks | {"degree": integer(2, 6)}
+    additive = False  # whether a score is the sum of its features' shares
 
     def _learn(self, liked: sp.csr_matrix) -> None:
         """Learn from the interactions, with the features in place."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,8 +14,8 @@ from recsys.errors import FitError
 from recsys.multilinear import PairTerm
 from recsys.rankers.base import LARGE, SMALL, Candidate, Rows
 from recsys.rankers.histories import Embedded, HistoryRanker, Pairs, PairTermRanker
-from recsys.rankers.protocol import POSITIVE, Check, Floats, Ints, Items, Users, integer, one_of, real
-from recsys.rankers.registry import RANKERS
+from recsys.rankers.protocol import POSITIVE, Floats, Ints, Items, Users, integer, one_of, real
+from recsys.rankers.registry import register_ranker
 from recsys.rankers.scoring import cosines, entries_between, weighted_rows
 from recsys.utils.memory import check_memory
 
@@ -34,7 +34,7 @@ class PairModelRanker(PairTermRanker, Embedded):
     iterations: int = 20
     random_state: int = 0
 
-    search_space: ClassVar[dict[str, Any]] = SEARCHED
+    search_space = SEARCHED
 
     _explain = HistoryRanker._shared
 
@@ -52,8 +52,7 @@ class PairModelRanker(PairTermRanker, Embedded):
         return terms
 
 
-@RANKERS.add("fm")
-@dataclass(eq=False)
+@register_ranker("fm")
 class FM(PairModelRanker):
     """A factorization machine of order 2 on history and item, fitted to sampled pairs.
 
@@ -76,18 +75,16 @@ class FM(PairModelRanker):
     penalty: str = "l2"
     gamma: float = 1e-7
 
-    name: ClassVar[str] = "fm"
-    link: ClassVar[str] = "PairFactorizationMachine"
-    degree: ClassVar[int] = 2
-    checks: ClassVar[dict[str, Check]] = HistoryRanker.checks | {
+    link = "PairFactorizationMachine"
+    degree = 2
+    checks = HistoryRanker.checks | {
         "penalty": one_of("l2", "l1", "ti"),
         "gamma": real(),
     }
-    search_space: ClassVar[dict[str, Any]] = LONGER | {"factors": (8, 16, 32)}
+    search_space = LONGER | {"factors": (8, 16, 32)}
 
 
-@RANKERS.add("sparse-fm")
-@dataclass(eq=False)
+@register_ranker("sparse-fm")
 class SparseFM(FM):
     """A sparse factorization machine: `fm` with the penalty TI (Atarashi et al. 2021, 3.3).
 
@@ -96,12 +93,10 @@ class SparseFM(FM):
 
     penalty: str = "ti"
 
-    name: ClassVar[str] = "sparse-fm"
-    search_space: ClassVar[dict[str, Any]] = FM.search_space | {"gamma": ("log", 1e-7, 1e-4)}
+    search_space = FM.search_space | {"gamma": ("log", 1e-7, 1e-4)}
 
 
-@RANKERS.add("hofm")
-@dataclass(eq=False)
+@register_ranker("hofm")
 class HOFM(FM):
     """A factorization machine of any order on history and item, fitted to sampled pairs.
 
@@ -111,29 +106,25 @@ class HOFM(FM):
     factors: int = 12
     degree: int = 3  # type: ignore[misc]
 
-    name: ClassVar[str] = "hofm"
-    search_space: ClassVar[dict[str, Any]] = SEARCHED | {"degree": (2, 3)}
+    search_space = SEARCHED | {"degree": (2, 3)}
 
 
-@RANKERS.add("bilinear")
-@dataclass(eq=False)
+@register_ranker("bilinear")
 class BilinearRanker(PairModelRanker):
     """Low-rank bilinear scores of history and item, aᵀUVᵀb, fitted to sampled pairs (logistic loss).
 
     Other parameters: as of `Ranker`.
     """
 
-    name: ClassVar[str] = "bilinear"
-    link: ClassVar[str] = "FactorizedBilinear"
-    search_space: ClassVar[dict[str, Any]] = LONGER | {"factors": (8, 16, 32, 64)}
-    candidates: ClassVar[tuple[Candidate, ...]] = (
+    link = "FactorizedBilinear"
+    search_space = LONGER | {"factors": (8, 16, 32, 64)}
+    candidates = (
         Candidate("iterations=5", SMALL, most_likes=150_000),
         Candidate("", LARGE, most_likes=150_000),
     )
 
 
-@RANKERS.add("pairnet")
-@dataclass(eq=False)
+@register_ranker("pairnet")
 class PairNetRanker(PairModelRanker):
     """A pairwise network: products across history and item only, of order 2 to `degree`.
 
@@ -144,13 +135,11 @@ class PairNetRanker(PairModelRanker):
     iterations: int = 10
     degree: int = 3
 
-    name: ClassVar[str] = "pairnet"
-    link: ClassVar[str] = "PairNet"
-    search_space: ClassVar[dict[str, Any]] = SEARCHED | {"degree": (2, 3)}
+    link = "PairNet"
+    search_space = SEARCHED | {"degree": (2, 3)}
 
 
-@RANKERS.add("all-subsets")
-@dataclass(eq=False)
+@register_ranker("all-subsets")
 class AllSubsetsRanker(Embedded):
     """The all-subsets model on history and item: Σ_s Π_j(1 + p_js a_j)·Π_i(1 + q_is b_i).
 
@@ -170,9 +159,8 @@ class AllSubsetsRanker(Embedded):
     learning_rate: float = 0.1
     random_state: int = 0
 
-    name: ClassVar[str] = "all-subsets"
-    checks: ClassVar[dict[str, Check]] = HistoryRanker.checks | {"loss": one_of(*LOSSES)}
-    search_space: ClassVar[dict[str, Any]] = SEARCHED | {"loss": LOSSES}
+    checks = HistoryRanker.checks | {"loss": one_of(*LOSSES)}
+    search_space = SEARCHED | {"loss": LOSSES}
 
     def _learn(self, liked: sp.csr_matrix) -> None:
         pairs = self._training_pairs(liked)
@@ -214,8 +202,7 @@ def products(X: sp.csr_matrix, P: Floats) -> Floats:
     return out
 
 
-@RANKERS.add("pair-svm")
-@dataclass(eq=False)
+@register_ranker("pair-svm")
 class PairSVMRanker(HistoryRanker):
     """A squared-hinge SVM with the pairwise kernel of history and item, fitted to sampled pairs.
 
@@ -235,10 +222,9 @@ class PairSVMRanker(HistoryRanker):
     iterations: int = 50
     random_state: int = 0
 
-    name: ClassVar[str] = "pair-svm"
-    additive: ClassVar[bool] = True
-    checks: ClassVar[dict[str, Check]] = HistoryRanker.checks | {"regularization": POSITIVE}
-    search_space: ClassVar[dict[str, Any]] = {"regularization": ("log", 1.0, 100.0), "neg_prop": (1, 3)}
+    additive = True
+    checks = HistoryRanker.checks | {"regularization": POSITIVE}
+    search_space = {"regularization": ("log", 1.0, 100.0), "neg_prop": (1, 3)}
 
     def _learn(self, liked: sp.csr_matrix) -> None:
         from sklearn.exceptions import ConvergenceWarning  # late: it takes most of a second
@@ -287,8 +273,7 @@ class PairSVMRanker(HistoryRanker):
         return cosines(self.weights_.T, items, others)
 
 
-@RANKERS.add("random-features")
-@dataclass(eq=False)
+@register_ranker("random-features")
 class RandomFeaturesRanker(Embedded):
     """Ridge regression of every item on the history and random features of its ANOVA kernel of order 2.
 
@@ -304,12 +289,11 @@ class RandomFeaturesRanker(Embedded):
     regularization: float = 1.0
     random_state: int = 0
 
-    name: ClassVar[str] = "random-features"
-    checks: ClassVar[dict[str, Check]] = HistoryRanker.checks | {
+    checks = HistoryRanker.checks | {
         "n_components": integer(1),
         "regularization": POSITIVE,
     }
-    search_space: ClassVar[dict[str, Any]] = {
+    search_space = {
         "n_components": (256, 512, 1024),
         "regularization": ("log", 0.01, 100.0),
     }

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,8 +28,8 @@ from recsys.kernels.item_gram import (
 )
 from recsys.optim.simplex_qp import TOLERANCE, WORK, product, solve_face, solve_simplex
 from recsys.rankers.base import DENSE_ITEMS, LARGE, MEDIUM, SMALL, Candidate, Data, Ranker, Rows, Shares
-from recsys.rankers.protocol import Check, Floats, Ints, Items, Users, one_of, real, recency_weights
-from recsys.rankers.registry import RANKERS
+from recsys.rankers.protocol import Floats, Ints, Items, Users, one_of, real, recency_weights
+from recsys.rankers.registry import register_ranker
 from recsys.rankers.scoring import weighted_rows
 from recsys.registry import check_parameters
 from recsys.utils.memory import check_memory, free_memory
@@ -64,7 +63,7 @@ class KernelRanker(Ranker):
     votes: float = 0.0
     _counted: CountedGram | None = None
 
-    uses: ClassVar[frozenset[str]] = frozenset({"times"})
+    uses = frozenset({"times"})
 
     def _kernel(self) -> Kernel:
         return make_kernel("linear")
@@ -239,8 +238,7 @@ class MarginRanker(KernelRanker):
         return out
 
 
-@RANKERS.add("ecf-omd")
-@dataclass(eq=False)
+@register_ranker("ecf-omd")
 class ECFOMD(MarginRanker):
     """Efficient CF-OMD: the normalized linear kernel and the exact q (10.1), CF-OMD with λ_n = ∞.
 
@@ -250,15 +248,13 @@ class ECFOMD(MarginRanker):
     regularization: float = 0.1
     recency: float = 0.0
 
-    name: ClassVar[str] = "ecf-omd"
-    search_space: ClassVar[dict[str, Any]] = {
+    search_space = {
         "regularization": ("log", 1e-3, 10.0),
         "recency": ("real", 0.0, 2.0, "times"),
     }
 
 
-@RANKERS.add("cf-komd")
-@dataclass(eq=False)
+@register_ranker("cf-komd")
 class CFKOMD(MarginRanker):
     """Kernelized CF-OMD: one small quadratic program per user, on the liked items' kernel.
 
@@ -303,23 +299,22 @@ class CFKOMD(MarginRanker):
     recency: float = 0.0
     kernel_params: dict[str, Any] | None = None
 
-    name: ClassVar[str] = "cf-komd"
-    checks: ClassVar[dict[str, Check]] = Ranker.checks | {
+    checks = Ranker.checks | {
         "q": one_of("exact", "mean"),
         "unrated": one_of("kernel", "mean"),
     }
-    offered: ClassVar[tuple[str, ...]] = ("kernel=md,degree=2", "kernel=mc,degree=2")
-    search_space: ClassVar[dict[str, Any]] = {
+    offered = ("kernel=md,degree=2", "kernel=mc,degree=2")
+    search_space = {
         "kernel": ("linear", "hp", "tanimoto", "mc", "md"),
         "degree": (2, 3, 5, 10, 30, 100, 300),
         "regularization": ("log", 1e-3, 10.0),
         "recency": ("real", 0.0, 2.0, "times"),
         "unrated": ("kernel", "mean"),
     }
-    searched_where: ClassVar[dict[str, tuple[str, tuple[Any, ...]]]] = {
+    searched_where = {
         "degree": ("kernel", ("mc", "md")),
     }
-    candidates: ClassVar[tuple[Candidate, ...]] = (
+    candidates = (
         Candidate("regularization=1", SMALL),
         Candidate("votes=1"),
         Candidate("kernel=hp,regularization=1", SMALL),
@@ -378,8 +373,7 @@ class CFKOMD(MarginRanker):
         self._kernel()
 
 
-@RANKERS.add("cf-omd")
-@dataclass(eq=False)
+@register_ranker("cf-omd")
 class CFOMD(KernelRanker):
     """CF-OMD: the full program over liked and other items of every user (5.7), quadratic in the items.
 
@@ -395,10 +389,9 @@ class CFOMD(KernelRanker):
     negative_regularization: float = 1000.0
     recency: float = 0.0
 
-    name: ClassVar[str] = "cf-omd"
-    checks: ClassVar[dict[str, Check]] = Ranker.checks | {"negative_regularization": real()}
-    offered: ClassVar[tuple[str, ...]] = ()  # its fit is too long for a page
-    search_space: ClassVar[dict[str, Any]] = {
+    checks = Ranker.checks | {"negative_regularization": real()}
+    offered = ()  # its fit is too long for a page
+    search_space = {
         "regularization": ("log", 1e-3, 10.0),
         "recency": ("real", 0.0, 2.0, "times"),
         "negative_regularization": ("log", 1.0, 1e5),

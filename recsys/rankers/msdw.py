@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,16 +10,15 @@ from numpy.typing import NDArray
 
 from recsys._jit import SUMS, in_threads, jit
 from recsys.rankers.base import LARGE, MEDIUM, SMALL, Candidate, Data
-from recsys.rankers.protocol import POSITIVE, Check, Floats, real
-from recsys.rankers.registry import RANKERS
+from recsys.rankers.protocol import POSITIVE, Floats, real
+from recsys.rankers.registry import register_ranker
 from recsys.rankers.scoring import ItemWeights, co_occurrences, kept_form
 from recsys.utils.sparse import binary, row_votes
 
 USERS = 0.8  # weight of users in sharpening: |profile|^−0.8
 
 
-@RANKERS.add("msdw")
-@dataclass(eq=False)
+@register_ranker("msdw")
 class MSDw(ItemWeights):
     """Asymmetric cosine: W_ij = (c_ij / (|U_i|^(1−α) |U_j|^α))^locality, j the candidate.
 
@@ -47,20 +45,19 @@ class MSDw(ItemWeights):
     sharpening: float = 0.0
     recency: float = 0.0
 
-    name: ClassVar[str] = "msdw"
-    checks: ClassVar[dict[str, Check]] = ItemWeights.checks | {
+    checks = ItemWeights.checks | {
         "alpha": real(0.0, 1.0),
         "locality": POSITIVE,
         "sharpening": real(),
     }
-    search_space: ClassVar[dict[str, Any]] = {
+    search_space = {
         "alpha": ("real", 0.0, 0.6),
         "locality": ("real", 0.5, 3.0),
         "votes": ("real", 0.0, 1.0),
         "sharpening": (0.0, 0.5, 1.0),
         "recency": ("real", 0.0, 2.0, "times"),
     }
-    candidates: ClassVar[tuple[Candidate, ...]] = (
+    candidates = (
         Candidate("alpha=0.3,votes=0.5,sharpening=0.5", SMALL),
         Candidate("alpha=0.5,votes=0.5,sharpening=0.5", MEDIUM),
         Candidate("alpha=0.25,votes=0.6,locality=1.1", LARGE),

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
-
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys._jit import check_openmp
 from recsys.rankers.base import Data, Ranker, Rows, Shares
-from recsys.rankers.protocol import Check, Floats, Ints, Items, Users, real
-from recsys.rankers.registry import RANKERS
+from recsys.rankers.protocol import Floats, Ints, Items, Users, real
+from recsys.rankers.registry import register_ranker
 from recsys.rankers.scoring import ItemWeights, best_sums, entries_between, sparse_sums
 from recsys.utils.memory import check_memory
 from recsys.utils.sparse import unit_rows
@@ -30,8 +27,8 @@ class ItemNeighbors(ItemWeights):
     top_k: int
     num_threads: int
 
-    weighted: ClassVar[bool] = True  # it learns from how much, and not only from whether
-    search_space: ClassVar[dict[str, Any]] = {"top_k": (20, 50, 100, 200)}
+    weighted = True  # it learns from how much, and not only from whether
+    search_space = {"top_k": (20, 50, 100, 200)}
 
     def _weighted(self, item_users: sp.coo_matrix) -> sp.coo_matrix:
         """Return the weighted matrix whose rows' inner products are the similarities, both float64."""
@@ -56,8 +53,7 @@ class ItemNeighbors(ItemWeights):
         return rows.matrix.data * super()._votes(rows)
 
 
-@RANKERS.add("cosine")
-@dataclass(eq=False)
+@register_ranker("cosine")
 class Cosine(ItemNeighbors):
     """Item-to-item nearest neighbors by cosine, as implicit's `CosineRecommender`.
 
@@ -74,24 +70,19 @@ class Cosine(ItemNeighbors):
     num_threads: int = 0
     recency: float = 0.0
 
-    name: ClassVar[str] = "cosine"
-
     def _weighted(self, item_users: sp.coo_matrix) -> sp.coo_matrix:
         from implicit.nearest_neighbours import normalize
 
         return normalize(item_users)
 
 
-@RANKERS.add("tfidf")
-@dataclass(eq=False)
+@register_ranker("tfidf")
 class TFIDF(Cosine):
     """Item-to-item nearest neighbors by the cosine of TF-IDF weights, as implicit's `TFIDFRecommender`.
 
     The weight of a value v of user u is √v·log(items / (1 + items of u)). Items with zero weights have
     no similarities here, and NaN in implicit. Parameters: as of `Ranker`.
     """
-
-    name: ClassVar[str] = "tfidf"
 
     def _weighted(self, item_users: sp.coo_matrix) -> sp.coo_matrix:
         from implicit.nearest_neighbours import normalize, tfidf_weight
@@ -101,8 +92,7 @@ class TFIDF(Cosine):
         return normalize(weighted)
 
 
-@RANKERS.add("bm25")
-@dataclass(eq=False)
+@register_ranker("bm25")
 class BM25(ItemNeighbors):
     """Item-to-item nearest neighbors by products of BM25 weights, as implicit's `BM25Recommender`.
 
@@ -125,9 +115,8 @@ class BM25(ItemNeighbors):
     num_threads: int = 0
     recency: float = 0.0
 
-    name: ClassVar[str] = "bm25"
-    checks: ClassVar[dict[str, Check]] = ItemNeighbors.checks | {"K1": real(), "B": real(0.0, 1.0)}
-    search_space: ClassVar[dict[str, Any]] = {
+    checks = ItemNeighbors.checks | {"K1": real(), "B": real(0.0, 1.0)}
+    search_space = {
         **ItemNeighbors.search_space,
         "K1": ("log", 0.5, 100.0),
         "B": ("real", 0.0, 1.0),
@@ -139,8 +128,7 @@ class BM25(ItemNeighbors):
         return bm25_weight(item_users, K1=self.K1, B=self.B)
 
 
-@RANKERS.add("user-knn")
-@dataclass(eq=False)
+@register_ranker("user-knn")
 class UserKNN(Ranker):
     """User-to-user nearest neighbors: s_i = Σ_v cos(x, x_v)·x_vi over the `top_k` nearest users v.
 
@@ -157,9 +145,8 @@ class UserKNN(Ranker):
 
     top_k: int = 100
 
-    name: ClassVar[str] = "user-knn"
-    weighted: ClassVar[bool] = True
-    search_space: ClassVar[dict[str, Any]] = {"top_k": (20, 50, 100, 200, 500)}
+    weighted = True
+    search_space = {"top_k": (20, 50, 100, 200, 500)}
 
     def _fit(self, data: Data) -> None:
         self.user_items_ = data.liked.copy()

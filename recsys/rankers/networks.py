@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from recsys.multilinear import PairTerm
 from recsys.rankers.base import Rows
 from recsys.rankers.histories import Pairs, PairTermRanker, orders
-from recsys.rankers.protocol import Check, Floats, Users, integer, real
-from recsys.rankers.registry import RANKERS
+from recsys.rankers.protocol import Floats, Users, integer, real
+from recsys.rankers.registry import register_ranker
 from recsys.utils.validation import MOST
 
 
@@ -46,15 +46,15 @@ class NetworkRanker(PairTermRanker):
     random_state: int = 0
     degree: int = 2
 
-    needs: ClassVar[str] = "torch"
-    checks: ClassVar[dict[str, Check]] = PairTermRanker.checks | {
+    needs = "torch"
+    checks = PairTermRanker.checks | {
         "degree": integer(2, 4),
         "hidden": integer(1, MOST),
         "batch_size": integer(1, MOST),
         "layers": integer(0, 100),
         "dropout": real(0.0, 0.99),
     }
-    search_space: ClassVar[dict[str, Any]] = {
+    search_space = {
         "factors": (8, 16, 32),
         "hidden": (32, 64),
         "layers": (1, 2),
@@ -117,8 +117,7 @@ class NetworkRanker(PairTermRanker):
         return total
 
 
-@RANKERS.add("pair-dnn")
-@dataclass(eq=False)
+@register_ranker("pair-dnn")
 class PairDNNRanker(NetworkRanker):
     """A network on products across history and item, of order 2 to `degree`: HOPairDNN above 2.
 
@@ -131,23 +130,20 @@ class PairDNNRanker(NetworkRanker):
     array([2], dtype=int32)
     """
 
-    name: ClassVar[str] = "pair-dnn"
-    link: ClassVar[str] = "PairDNN"
+    link = "PairDNN"
 
     def _coefficients(self, order: int) -> Floats:
         return np.array([0.0, *[1.0] * (order - 1), 0.0])
 
 
-@RANKERS.add("honfm")
-@dataclass(eq=False)
+@register_ranker("honfm")
 class HONFMRanker(NetworkRanker):
     """A network on a factorization machine's products of history and item, of order 2 to `degree`.
 
     Other parameters: as of `PairDNNRanker`. Source: Atarashi's thesis, 3.4.3.
     """
 
-    name: ClassVar[str] = "honfm"
-    link: ClassVar[str] = "HONFM"
+    link = "HONFM"
 
     def _coefficients(self, order: int) -> Floats:
         return np.ones(order + 1)

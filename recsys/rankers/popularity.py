@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.rankers.base import Candidate, Check, Data, Ranker, Rows
+from recsys.rankers.base import Candidate, Data, Ranker, Rows
 from recsys.rankers.protocol import Users
-from recsys.rankers.registry import RANKERS
+from recsys.rankers.registry import register_ranker
 from recsys.utils.validation import check_flag
 
 
-@RANKERS.add("popularity")
-@dataclass(eq=False)
+@register_ranker("popularity")
 class Popularity(Ranker):
     """Score every item by the number of users who like it.
 
@@ -33,9 +29,8 @@ class Popularity(Ranker):
 
     unseen: bool = False
 
-    name: ClassVar[str] = "popularity"
-    checks: ClassVar[dict[str, Check]] = {"unseen": check_flag}
-    candidates: ClassVar[tuple[Candidate, ...]] = (Candidate("unseen=true", unseen=True),)
+    checks = {"unseen": check_flag}
+    candidates = (Candidate("unseen=true", unseen=True),)
 
     def _fit(self, data: Data) -> None:
         """Learn nothing beyond the base class's counts."""

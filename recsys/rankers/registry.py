@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
 import numpy as np
 
@@ -16,6 +18,7 @@ from recsys.utils.spec import parse_spec
 if TYPE_CHECKING:
     from recsys.rankers.base import Ranker
 
+R = TypeVar("R", bound="type[Ranker]")
 MODULES = {
     "neighbors": "cosine tfidf bm25 user-knn",
     "factors": "als bpr lmf",
@@ -29,6 +32,17 @@ RANKERS: Registry[type[Ranker]] = Registry(
     package="recsys.rankers",
     homes={name: module for module, names in MODULES.items() for name in names.split()},
 )
+
+
+@dataclass_transform(eq_default=False)
+def register_ranker(name: str) -> Callable[[R], R]:
+    """Register a class under a name, as a dataclass whose fields are the parameters."""
+
+    def register(kind: R) -> R:
+        kind.name = name
+        return RANKERS.add(name)(dataclass(eq=False)(kind))  # type: ignore[return-value]
+
+    return register
 
 
 def list_rankers() -> list[str]:

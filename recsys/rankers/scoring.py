@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -126,7 +126,7 @@ class ItemWeights(Ranker):
     weights_: Any
     recency: float = 0.0
 
-    uses: ClassVar[frozenset[str]] = frozenset({"times"})
+    uses = frozenset({"times"})
 
     def _votes(self, rows: Rows) -> Floats:
         """Return the weight of each entry of the rows."""

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,8 +21,8 @@ from recsys._jit import in_threads, jit
 from recsys.errors import FitError, InputError
 from recsys.rankers.base import DENSE_ITEMS, SMALL, Candidate, Data, Rows
 from recsys.rankers.msdw import weigh
-from recsys.rankers.protocol import POSITIVE, Check, Floats, Ints, newer, one_of, real
-from recsys.rankers.registry import RANKERS
+from recsys.rankers.protocol import POSITIVE, Floats, Ints, newer, one_of, real
+from recsys.rankers.registry import register_ranker
 from recsys.rankers.scoring import ItemWeights, co_occurrences
 from recsys.utils.memory import check_memory
 from recsys.utils.sparse import entries_of, owners, row_votes
@@ -37,8 +37,7 @@ LAW = re.compile(r"(exp|power)(\d*\.?\d+)|none")
 ACCEPTED = "expX (e^−(gap/X)), powerX ((gap + 1)^−X, X up to 3) or none, joined by +, as in exp1+exp8"
 
 
-@RANKERS.add("slist")
-@dataclass(eq=False)
+@register_ranker("slist")
 class SLIST(ItemWeights):
     """Linear model of sequences, learned from all splits of the histories into past and future.
 
@@ -99,14 +98,13 @@ class SLIST(ItemWeights):
     locality: float = 0.6
     random_state: int = 0
 
-    name: ClassVar[str] = "slist"
-    checks: ClassVar[dict[str, Check]] = ItemWeights.checks | {
+    checks = ItemWeights.checks | {
         "regularization": POSITIVE,
         "form": one_of("auto", "ridge", "cosine"),
         **dict.fromkeys(("alpha", "beta", "backward"), real(0.0, 1.0)),
         "locality": POSITIVE,
     }
-    search_space: ClassVar[dict[str, Any]] = {
+    search_space = {
         "decay": ("power1", "exp1+exp20", "exp3+exp60"),
         "target_decay": ("power0.25", "power0.5", "power1", "power1.5"),
         "regularization": ("log", 0.1, 30.0),
@@ -117,7 +115,7 @@ class SLIST(ItemWeights):
         "locality": ("real", 0.5, 2.0),
     }
 
-    candidates: ClassVar[tuple[Candidate, ...]] = (
+    candidates = (
         Candidate(
             "decay=power1,inference_decay=power0.4,target_decay=power0.5,regularization=3",
             SMALL,

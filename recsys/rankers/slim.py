@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
-
 import numpy as np
 import scipy.sparse as sp
 
 from recsys._jit import in_threads, jit
 from recsys.rankers.base import Data
-from recsys.rankers.protocol import POSITIVE, Check, real
-from recsys.rankers.registry import RANKERS
+from recsys.rankers.protocol import POSITIVE, real
+from recsys.rankers.registry import register_ranker
 from recsys.rankers.scoring import ItemWeights, co_occurrences, kept_form
 from recsys.utils.memory import check_memory
 
 BLOCK = 512  # items whose weights are found at once
 
 
-@RANKERS.add("slim")
-@dataclass(eq=False)
+@register_ranker("slim")
 class SLIM(ItemWeights):
     """SLIM: sparse non-negative regression of every item on the other items.
 
@@ -43,13 +39,12 @@ class SLIM(ItemWeights):
     top_k: int | None = None
     recency: float = 0.0
 
-    name: ClassVar[str] = "slim"
-    checks: ClassVar[dict[str, Check]] = ItemWeights.checks | {
+    checks = ItemWeights.checks | {
         "l1": real(),
         "l2": real(),
         "tol": POSITIVE,
     }
-    search_space: ClassVar[dict[str, Any]] = {
+    search_space = {
         "l1": ("log", 0.1, 30.0),
         "l2": ("log", 1.0, 1000.0),
         "recency": ("real", 0.0, 2.0, "times"),
