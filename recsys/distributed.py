@@ -89,6 +89,8 @@ def fit_counts(
     if not len(ids):
         raise InputError("no row is an interaction: check the columns and min_rating")
     ranker._fit_counts(counts, n_users)
+    ranker.n_users_, ranker.n_items_ = n_users, len(ids)
+    ranker.popularity_ = counts.diagonal().astype(np.float32)
     return _package(ranker, ids)
 
 

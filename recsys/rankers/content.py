@@ -6,14 +6,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.rankers.base import Candidate, Data, Ranker, Rows, Shares
-from recsys.rankers.protocol import Ints, Items, Users, real, recency_weights
+from recsys.rankers.base import Candidate, Data, Ranker, Rows
+from recsys.rankers.protocol import Floats, Ints, Users, real
 from recsys.rankers.registry import register_ranker
-from recsys.utils.sparse import entries_of, unit_rows
+from recsys.rankers.scoring import LinearRanker
+from recsys.utils.sparse import unit_rows
 
 
 @register_ranker("content")
-class Content(Ranker):
+class Content(LinearRanker):
     """Cosine similarity between the attributes of an item and of the user's items.
 
     An attribute of n of m items has the weight log(m / n)^idf; the attribute vectors x_i of items have
@@ -66,17 +67,12 @@ class Content(Ranker):
         return sp.diags(self.prior_) @ self.attributes_
 
     def _scores(self, rows: Rows, users: Users = None) -> NDArray[np.float32]:
-        votes = recency_weights(rows.matrix, rows.times, self.recency)
-        profiles = entries_of(rows.matrix, votes) @ self.attributes_
+        profiles = self._weighed(rows) @ self.attributes_
         return np.asarray((profiles @ self._item_vectors().T).toarray(), dtype=np.float32)
 
-    def _explain(self, rows: Rows, items: Items, users: Users = None) -> list[Shares]:
-        votes = recency_weights(rows.matrix, rows.times, self.recency)
-        vectors, shares = self._item_vectors(), []
-        for span, some in zip(rows.spans, items, strict=True):
-            own = self.attributes_[rows.matrix.indices[span]].astype(np.float64)
-            shares.append(votes[span] * (vectors[some].astype(np.float64) @ own.T).toarray())
-        return [(one.sum(axis=1), one) for one in shares]
+    def _contributions(self, liked: Ints, items: Ints) -> Floats:
+        own, others = (self.attributes_[some].astype(np.float64) for some in (liked, items))
+        return np.asarray((others @ own.T).toarray() * self.prior_[items, None])
 
     def _item_similarity(self, ids: Ints) -> NDArray[np.float32]:
         return np.asarray((self.attributes_[ids] @ self.attributes_.T).toarray(), dtype=np.float32)

@@ -88,8 +88,6 @@ class EASE(ItemWeights):
             self.weights_ = self._inverse_weights(counts.toarray(order="F"))
         else:
             self.weights_ = kept_form(self._regressions(counts, top_k))
-        self.n_users_, self.n_items_ = n_users, items
-        self.popularity_ = counts.diagonal().astype(np.float32)
 
     def _ridge(self, own: Floats) -> Floats:
         """Return the ridge of each item, given its weighted number of users."""

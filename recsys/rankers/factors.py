@@ -20,11 +20,10 @@ from recsys.errors import FitError
 from recsys.rankers.base import Candidate, Data, Ranker, Rows, Shares
 from recsys.rankers.protocol import POSITIVE, Floats, Ints, Items, Users
 from recsys.rankers.registry import register_ranker
-from recsys.rankers.scoring import cosines
+from recsys.rankers.scoring import EmbeddingRanker, cosines
 from recsys.utils.memory import check_memory
 from recsys.utils.progress import report
 from recsys.utils.sparse import binary
-from recsys.utils.validation import check_ids, clean_matrix
 
 MOST_LIKES = 300_000  # beyond, folding in users takes `auto` too long
 LEAST_RIDGE = 1e-4  # of a fold-in: without one, what liked items alone say can be without bound
@@ -33,11 +32,10 @@ BLOCK = 256  # rows folded in at a time
 ENOUGH = 1e-7  # of a Newton step: what is left is rounding
 
 
-class ImplicitFactors(Ranker):
+class ImplicitFactors(EmbeddingRanker):
     """Base of the matrix factorizations, fitted by implicit."""
 
     user_factors_: NDArray[np.float32]
-    item_factors_: NDArray[np.float32]
     factors: int
     num_threads: int
 
@@ -78,20 +76,8 @@ class ImplicitFactors(Ranker):
         """Return the factors of rows of interactions, (rows, factors)."""
         raise NotImplementedError
 
-    def _scores(self, rows: Rows, users: Users = None) -> NDArray[np.float32]:
-        vectors = self._folded(rows.matrix) if users is None else self.user_factors_[users]
-        return np.asarray(vectors @ self.item_factors_.T, dtype=np.float32)
-
-    def item_embeddings(self) -> NDArray[np.float32]:
-        """Return the item factors, (items, factors) float32."""
-        self._check_fitted()
-        return self.item_factors_
-
-    def user_embeddings(self, user_items: Any) -> NDArray[np.float32]:
-        """Return the factors of the users of the fit, (users, factors) float32."""
-        self._check_fitted()
-        rows = clean_matrix(user_items, n_items=self.n_items_)
-        return self.user_factors_[check_ids("userid", np.arange(rows.shape[0]), self.n_users_)]
+    def _row_factors(self, rows: sp.csr_matrix, users: Users = None) -> NDArray[np.floating]:
+        return self._folded(rows) if users is None else self.user_factors_[users]
 
     @property
     def item_factors(self) -> NDArray[np.float32] | None:
@@ -102,12 +88,6 @@ class ImplicitFactors(Ranker):
     def user_factors(self) -> NDArray[np.float32] | None:
         """`user_factors_`, or None before fit, as in implicit."""
         return getattr(self, "user_factors_", None)
-
-    def _item_similarity(self, ids: Ints) -> NDArray[np.float32]:
-        return cosines(self.item_factors_, ids)
-
-    def _similarities(self, items: Ints, others: Ints) -> NDArray[np.float32]:
-        return cosines(self.item_factors_, items, others)
 
     def _user_similarity(self, ids: Ints) -> NDArray[np.float32]:
         return cosines(self.user_factors_, ids)
@@ -128,12 +108,6 @@ class ALS(ImplicitFactors):
         Confidence of an interaction of value 1.
 
     Other parameters: as of `Ranker`; `regularization` is λ.
-
-    Examples
-    --------
-    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
-    >>> ALS().fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
-    array([2], dtype=int32)
     """
 
     factors: int = 64
@@ -246,7 +220,7 @@ class LMF(ImplicitFactors):
 
     def _explain(self, rows: Rows, items: Items, users: Users = None) -> list[Shares]:
         """Share (1 − σ(s_i)) y_i·y_t / λ of liked item i in the score of t: a term of the optimal λx."""
-        vectors = self._folded(rows.matrix) if users is None else self.user_factors_[users]
+        vectors = self._row_factors(rows.matrix, users)
         ridge, out = max(self.regularization, LEAST_RIDGE), []
         for vector, span, some in zip(vectors, rows.spans, items, strict=True):
             own = self.item_factors_[rows.matrix.indices[span]].astype(np.float64)

@@ -6,10 +6,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.rankers.base import LARGE, SMALL, Candidate, Data, Ranker, Rows, Shares
+from recsys.rankers.base import LARGE, SMALL, Candidate, Data, Ranker, Rows
 from recsys.rankers.msdw import largest_eigenvalue
-from recsys.rankers.protocol import Floats, Ints, Items, Users, one_of, real, recency_weights
+from recsys.rankers.protocol import Floats, Ints, Users, one_of, real
 from recsys.rankers.registry import register_ranker
+from recsys.rankers.scoring import LinearRanker
 from recsys.utils.linalg import leading_singular
 from recsys.utils.memory import check_memory
 from recsys.utils.sparse import entries_of, owners, row_votes
@@ -22,7 +23,7 @@ SINGLE_FROM, LEAST_SINGLE = 20_000, 1e-5  # users and items from which on it is 
 
 
 @register_ranker("graph-filter")
-class GraphFilter(Ranker):
+class GraphFilter(LinearRanker):
     """Filters on the graph of items: GF-CF and the ideal low-pass filter.
 
     Let A = U^(−votes/2) R D^(−item_power), where U and D are the numbers of interactions of users and
@@ -45,13 +46,6 @@ class GraphFilter(Ranker):
         Exponent of item popularity; larger values reduce the weight of popular items in a profile.
 
     Other parameters: as of `Ranker`.
-
-    Examples
-    --------
-    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
-    >>> model = GraphFilter(filter="gf-cf", factors=2).fit(likes, show_progress=False)
-    >>> model.recommend(0, [likes[0]], N=1).ids
-    array([2], dtype=int32)
     """
 
     filter: str = GF_CF
@@ -68,7 +62,6 @@ class GraphFilter(Ranker):
         "votes": real(0.0, MOST_POWER),
         "item_power": real(0.0, MOST_POWER),
     }
-    uses = frozenset({"times"})
     search_space = {
         "filter": (GF_CF, IDEAL),
         "factors": (16, 32, 64, 128, 256, 512),
@@ -98,30 +91,24 @@ class GraphFilter(Ranker):
         if self.filter == GF_CF:
             if self.votes != 1.0 or self.item_power != 0.5:  # else the eigenvalue is 1
                 A.data /= np.sqrt(largest_eigenvalue(liked, per_user, self.per_item_))
-            self.normalized_ = A.astype(np.float32)
+            self.normalized_ = A.T.tocsr().astype(np.float32)
 
     def _scores(self, rows: Rows, users: Users = None) -> NDArray[np.float32]:
-        x = entries_of(rows.matrix, recency_weights(rows.matrix, rows.times, self.recency))
-        scale = self.per_item_
+        x, scale = self._weighed(rows), self.per_item_
         along = (x @ sp.diags(scale)) @ self.directions_.T.astype(np.float64)
         out = np.asarray((along @ self.directions_) / scale, dtype=np.float32)
         if self.filter == GF_CF:
             out *= np.float32(self.ideal_weight)
             A = self.normalized_
-            out += np.asarray((A.T @ (A @ x.T.toarray())).T, dtype=np.float32)
+            out += np.asarray((A @ (A.T @ x.T.toarray())).T, dtype=np.float32)
         return out
 
-    def _explain(self, rows: Rows, items: Items, users: Users = None) -> list[Shares]:
-        scale, out = self.per_item_, []
-        votes = recency_weights(rows.matrix, rows.times, self.recency)
-        columns = self.normalized_.T.tocsr().astype(np.float64) if self.filter == GF_CF else None
-        for span, some in zip(rows.spans, items, strict=True):
-            liked = rows.matrix.indices[span]
-            right = self.directions_[:, some] / scale[some]
-            shares = right.T @ (self.directions_[:, liked] * scale[liked]).astype(np.float64)
-            if columns is not None:
-                shares = self.ideal_weight * shares + (columns[some] @ columns[liked].T).toarray()
-            out.append(((shares := shares * votes[span]).sum(axis=1), shares))
+    def _contributions(self, liked: Ints, items: Ints) -> Floats:
+        scale = self.per_item_
+        out = (self.directions_[:, items] / scale[items]).T @ (self.directions_[:, liked] * scale[liked])
+        if self.filter == GF_CF:
+            own, others = (self.normalized_[some].astype(np.float64) for some in (liked, items))
+            out = self.ideal_weight * out + (others @ own.T).toarray()
         return out
 
     def _item_similarity(self, ids: Ints) -> NDArray[np.float32]:

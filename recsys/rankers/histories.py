@@ -14,12 +14,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.multilinear import PairTerm, object_tables
-from recsys.rankers.base import Data, Ranker, Rows, Shares
+from recsys.rankers.base import Data, Rows, Shares
 from recsys.rankers.protocol import Floats, Ints, Items, Users, integer
-from recsys.rankers.scoring import cosines
+from recsys.rankers.scoring import VectorRanker
 from recsys.utils.memory import check_memory
 from recsys.utils.sparse import binary, masked, owners, random_halves, unit_rows
-from recsys.utils.validation import clean_matrix
 
 EMPTY = 0.2  # of the users, whose empty histories are trained on where users have features
 
@@ -33,29 +32,19 @@ class Pairs(NamedTuple):
     labels: NDArray[np.int8]  # 1 for items of the other half of the profile
 
 
-class HistoryRanker(Ranker):
+class HistoryRanker(VectorRanker):
     """Base of the rankers that score features of a history and of an item."""
 
     random_state: int
     neg_prop: int  # of those that sample pairs
     item_features_: sp.csr_matrix | None = None
     user_features_: sp.csr_matrix | None = None
-    item_vectors_: NDArray[np.float32]
 
     uses = frozenset({"item_features", "user_features"})
-    checks = Ranker.checks | {"degree": integer(2, 6)}
-    additive = False  # whether a score is the sum of its features' shares
+    checks = VectorRanker.checks | {"degree": integer(2, 6)}
 
     def _learn(self, liked: sp.csr_matrix) -> None:
         """Learn from the interactions, with the features in place."""
-        raise NotImplementedError
-
-    def _row_vectors(self, rows: sp.csr_matrix, users: Users = None) -> Floats:
-        """Return the row side, (rows, factors), in the order of `item_vectors_`."""
-        raise NotImplementedError
-
-    def _feature_shares(self, A: sp.csr_matrix, items: Items) -> list[Floats]:
-        """Return what each feature of each history adds to scores, (items, features)."""
         raise NotImplementedError
 
     def _fit(self, data: Data) -> None:
@@ -126,49 +115,28 @@ class HistoryRanker(Ranker):
         """Return numbers of users as vectors of items, where nothing else can be learned."""
         return np.bincount(liked.indices, minlength=liked.shape[1])[:, None].astype(np.float32)
 
-    def _scores(self, rows: Rows, users: Users = None) -> NDArray[np.float32]:
-        vectors = self._row_vectors(rows.matrix, users)
-        return np.asarray(vectors @ self.item_vectors_.T, dtype=np.float32)
 
-    def _item_similarity(self, ids: Ints) -> NDArray[np.float32]:
-        return cosines(self.item_vectors_, ids)
+class FeatureRanker(HistoryRanker):
+    """Base of the rankers of histories whose scores are shared among features."""
 
-    def _similarities(self, items: Ints, others: Ints) -> NDArray[np.float32]:
-        return cosines(self.item_vectors_, items, others)
+    def _feature_shares(self, A: sp.csr_matrix, items: Items) -> list[Shares]:
+        """Return scores and what each feature of each history adds to them, (items, features)."""
+        raise NotImplementedError
 
-    def _shared(self, rows: Rows, items: Items, users: Users = None) -> list[Shares]:
-        """Return scores and the contribution of each item of the rows, from those of features."""
+    def _explain(self, rows: Rows, items: Items, users: Users = None) -> list[Shares]:
+        """Return the shares of items of the rows: those of the features that come from them."""
         A, of_items = self._history_features(rows.matrix, users), self._items(rows.matrix.shape[1])
         first = A.shape[1] - of_items.shape[1]  # features of the user come before
-        adds, out = self._feature_shares(A, items), []
-        vectors = None if self.additive else self._row_vectors(rows.matrix, users)
-        for k, (span, some, shares) in enumerate(zip(rows.spans, items, adds, strict=True)):
-            scores = shares.sum(axis=1)
-            if vectors is not None:
-                scores = self.item_vectors_[some].astype(np.float64) @ vectors[k]
-            names = A.indices[A.indptr[k] : A.indptr[k + 1]]
+        out = []
+        of_features = zip(rows.spans, Rows(A).spans, self._feature_shares(A, items), strict=True)
+        for span, features, (scores, shares) in of_features:
+            names = A.indices[features]
             of_history = names >= first
             own = of_items[rows.matrix.indices[span]][:, names[of_history] - first]
             totals = np.asarray(own.sum(axis=0)).ravel()  # a feature goes to the items that it came from
-            of_features = shares[:, of_history] / np.where(totals == 0, np.inf, totals)
-            out.append((scores, (own @ of_features.T).T))
+            shares = shares[:, of_history] / np.where(totals == 0, np.inf, totals)
+            out.append((scores, (own @ shares.T).T))
         return out
-
-
-class Embedded(HistoryRanker):
-    """Base of the rankers with embeddings of histories and items."""
-
-    def item_embeddings(self) -> NDArray[np.float32]:
-        """Return the item side, (items, factors) float32: a score is its product with a row's side."""
-        self._check_fitted()
-        return self.item_vectors_
-
-    def user_embeddings(self, user_items: sp.csr_matrix) -> NDArray[np.float32]:
-        """Return the row side, (rows, factors) float32; as many rows as the fit had are its users."""
-        self._check_fitted()
-        rows = clean_matrix(user_items, n_items=self.n_items_)
-        users = np.arange(self.n_users_) if rows.shape[0] == self.n_users_ else None
-        return self._row_vectors(rows, users).astype(np.float32)
 
 
 class PairTermRanker(HistoryRanker):
@@ -195,9 +163,9 @@ class PairTermRanker(HistoryRanker):
         self.whole_ = [bool(term.coefficients[0]) for term in terms]
         self.lefts_ = [np.ascontiguousarray(term.left) for term in terms]
         if found is None:
-            self.item_vectors_ = self._popularity_vectors(liked)
+            self.item_factors_ = self._popularity_vectors(liked)
         else:
-            self.item_vectors_ = self._item_vectors(terms, found.B)
+            self.item_factors_ = self._item_vectors(terms, found.B)
 
     def _item_vectors(self, terms: list[PairTerm], B: sp.csr_matrix) -> NDArray[np.float32]:
         vectors = []
@@ -209,7 +177,7 @@ class PairTermRanker(HistoryRanker):
                     vectors.append(term.weights[s] * table[:, m - t])
         return np.ascontiguousarray(np.array(vectors).T, dtype=np.float32)
 
-    def _row_vectors(self, rows: sp.csr_matrix, users: Users = None) -> Floats:
+    def _row_factors(self, rows: sp.csr_matrix, users: Users = None) -> Floats:
         if not self.degrees_:
             return np.ones((rows.shape[0], 1))
         tables = self._tables(self._history_features(rows, users))
@@ -220,26 +188,6 @@ class PairTermRanker(HistoryRanker):
         for m, whole, left in zip(self.degrees_, self.whole_, self.lefts_, strict=True):
             for p in np.ascontiguousarray(left.T):
                 yield orders(m, whole), p, object_tables(A, p, m)
-
-    def _feature_shares(self, A: sp.csr_matrix, items: Items) -> list[Floats]:
-        """Share a product of t features of the history evenly among them (Aumann–Shapley).
-
-        For a term of order t in the history: share_j = a_j ∂/∂a_j ÷ t, which sum to the term.
-        """
-        owner, columns = owners(A), []
-        for used, p, table in self._tables(A):
-            z, slopes = p[A.indices] * A.data, [np.zeros(A.nnz)]  # ∂A^t/∂a_j·a_j of each feature
-            rest = np.ones(A.nnz)
-            for t in range(1, table.shape[1]):
-                slopes.append(z * rest)
-                rest = table[owner, t] - z * rest
-            columns += [slopes[t] / max(t, 1) for t in used]
-        vectors = np.array(columns).reshape(-1, A.nnz)
-        out = []
-        for some, begin, end in zip(items, A.indptr[:-1], A.indptr[1:], strict=True):
-            of_items = self.item_vectors_[some, : len(vectors)].astype(np.float64)
-            out.append(of_items @ vectors[:, begin:end])
-        return out
 
 
 def orders(degree: int, whole: bool) -> range:

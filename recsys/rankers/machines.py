@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from recsys.errors import FitError
 from recsys.multilinear import PairTerm
-from recsys.rankers.base import LARGE, SMALL, Candidate, Rows
-from recsys.rankers.histories import Embedded, HistoryRanker, Pairs, PairTermRanker
+from recsys.rankers.base import LARGE, SMALL, Candidate, Rows, Shares
+from recsys.rankers.histories import FeatureRanker, HistoryRanker, Pairs, PairTermRanker
 from recsys.rankers.protocol import POSITIVE, Floats, Ints, Items, Users, integer, one_of, real
 from recsys.rankers.registry import register_ranker
-from recsys.rankers.scoring import cosines, entries_between, weighted_rows
+from recsys.rankers.scoring import EmbeddingRanker, cosines, entries_between, weighted_rows
 from recsys.utils.memory import check_memory
+from recsys.utils.sparse import owners
 
 LOSSES = ("logistic", "bpr", "auc")
 SEARCHED: dict[str, Any] = {"factors": (4, 8, 16), "regularization": ("log", 1e-6, 1e-3)}
@@ -25,7 +26,7 @@ LONGER: dict[str, Any] = SEARCHED | {"neg_prop": (1, 3, 5), "iterations": (15, 3
 
 
 @dataclass(eq=False)
-class PairModelRanker(PairTermRanker, Embedded):
+class PairModelRanker(PairTermRanker, FeatureRanker, EmbeddingRanker):
     """Base of the rankers with sums of products of up to `degree` features of history and item."""
 
     factors: int = 16
@@ -35,8 +36,6 @@ class PairModelRanker(PairTermRanker, Embedded):
     random_state: int = 0
 
     search_space = SEARCHED
-
-    _explain = HistoryRanker._shared
 
     def _terms(self, pairs: Pairs) -> list[PairTerm]:
         more = {key: getattr(self, key) for key in ("degree", "penalty", "gamma") if hasattr(self, key)}
@@ -51,6 +50,26 @@ class PairModelRanker(PairTermRanker, Embedded):
         terms: list[PairTerm] = model.fit(*pairs).terms_
         return terms
 
+    def _feature_shares(self, A: sp.csr_matrix, items: Items) -> list[Shares]:
+        """Share a product of t features of the history evenly among them (Aumann–Shapley).
+
+        For a term of order t in the history: share_j = a_j ∂/∂a_j ÷ t, which sum to the term.
+        """
+        owner, columns, vectors = owners(A), [], [np.ones(A.shape[0])] * (not self.degrees_)
+        for used, p, table in self._tables(A):
+            z, slopes = p[A.indices] * A.data, [np.zeros(A.nnz)]  # ∂A^t/∂a_j·a_j of each feature
+            rest = np.ones(A.nnz)
+            for t in range(1, table.shape[1]):
+                slopes.append(z * rest)
+                rest = table[owner, t] - z * rest
+            columns += [slopes[t] / max(t, 1) for t in used]
+            vectors += [table[:, t] for t in used]
+        shares, products, out = np.array(columns).reshape(-1, A.nnz), np.array(vectors), []
+        for k, (span, some) in enumerate(zip(Rows(A).spans, items, strict=True)):
+            of_items = self.item_factors_[some].astype(np.float64)
+            out.append((of_items @ products[:, k], of_items[:, : len(shares)] @ shares[:, span]))
+        return out
+
 
 @register_ranker("fm")
 class FM(PairModelRanker):
@@ -64,12 +83,6 @@ class FM(PairModelRanker):
         Strength of the penalty.
 
     Other parameters: as of `Ranker`.
-
-    Examples
-    --------
-    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
-    >>> FM(iterations=60).fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
-    array([2], dtype=int32)
     """
 
     penalty: str = "l2"
@@ -140,7 +153,7 @@ class PairNetRanker(PairModelRanker):
 
 
 @register_ranker("all-subsets")
-class AllSubsetsRanker(Embedded):
+class AllSubsetsRanker(HistoryRanker, EmbeddingRanker):
     """The all-subsets model on history and item: Σ_s Π_j(1 + p_js a_j)·Π_i(1 + q_is b_i).
 
     Parameters
@@ -166,7 +179,7 @@ class AllSubsetsRanker(Embedded):
         pairs = self._training_pairs(liked)
         if pairs is None:
             self.left_ = np.zeros((self._width(liked.shape[1]), 1))
-            self.item_vectors_ = self._popularity_vectors(liked)
+            self.item_factors_ = self._popularity_vectors(liked)
             return
         from recsys.fm import AllSubsetsClassifier  # late: it imports scikit-learn
 
@@ -184,12 +197,12 @@ class AllSubsetsRanker(Embedded):
         ).fit(X, pairs.labels)
         P, features = model.P_[0][0], pairs.A.shape[1]
         self.left_ = np.ascontiguousarray(P[:features])
-        self.item_vectors_ = self._item_vectors(P[features:], pairs.B)
+        self.item_factors_ = self._item_vectors(P[features:], pairs.B)
 
     def _item_vectors(self, right: Floats, B: sp.csr_matrix) -> NDArray[np.float32]:
         return products(B, right).astype(np.float32)
 
-    def _row_vectors(self, rows: sp.csr_matrix, users: Users = None) -> Floats:
+    def _row_factors(self, rows: sp.csr_matrix, users: Users = None) -> Floats:
         return products(self._history_features(rows, users), self.left_)
 
 
@@ -203,7 +216,7 @@ def products(X: sp.csr_matrix, P: Floats) -> Floats:
 
 
 @register_ranker("pair-svm")
-class PairSVMRanker(HistoryRanker):
+class PairSVMRanker(FeatureRanker):
     """A squared-hinge SVM with the pairwise kernel of history and item, fitted to sampled pairs.
 
     Scores are bilinear, aᵀWb, with W of any rank; the model stores a matrix of features × items. The fit
@@ -222,7 +235,6 @@ class PairSVMRanker(HistoryRanker):
     iterations: int = 50
     random_state: int = 0
 
-    additive = True
     checks = HistoryRanker.checks | {"regularization": POSITIVE}
     search_space = {"regularization": ("log", 1.0, 100.0), "neg_prop": (1, 3)}
 
@@ -259,12 +271,12 @@ class PairSVMRanker(HistoryRanker):
         A = self._history_features(rows.matrix, users)
         return weighted_rows(A, A.data, self.weights_)
 
-    _explain = HistoryRanker._shared
-
-    def _feature_shares(self, A: sp.csr_matrix, items: Items) -> list[Floats]:
-        spans = Rows(A).spans
-        blocks = entries_between(self.weights_, [A.indices[span] for span in spans], items)
-        return [A.data[span] * block for span, block in zip(spans, blocks, strict=True)]
+    def _feature_shares(self, A: sp.csr_matrix, items: Items) -> list[Shares]:
+        out = []
+        for span, some in zip(Rows(A).spans, items, strict=True):
+            shares = A.data[span] * entries_between(self.weights_, A.indices[span], some)
+            out.append((shares.sum(axis=1), shares))
+        return out
 
     def _item_similarity(self, ids: Ints) -> NDArray[np.float32]:
         return cosines(np.ascontiguousarray(self.weights_.T), ids)
@@ -274,7 +286,7 @@ class PairSVMRanker(HistoryRanker):
 
 
 @register_ranker("random-features")
-class RandomFeaturesRanker(Embedded):
+class RandomFeaturesRanker(HistoryRanker, EmbeddingRanker):
     """Ridge regression of every item on the history and random features of its ANOVA kernel of order 2.
 
     Parameters
@@ -309,16 +321,16 @@ class RandomFeaturesRanker(Embedded):
             kernel="anova", degree=2, n_components=self.n_components, random_state=self.random_state
         ).fit(self._history_features(half, whose))
         self.projections_ = np.ascontiguousarray(features.bases_, dtype=np.float64)
-        Z = self._row_vectors(half, whose)
+        Z = self._row_factors(half, whose)
         gram = Z.T @ Z
         gram[np.diag_indices(len(gram))] += self.regularization
         try:
             vectors = np.linalg.solve(gram, np.asarray(other.T @ Z).T)
         except np.linalg.LinAlgError:
             raise FitError("the features of the histories are singular: raise regularization") from None
-        self.item_vectors_ = np.ascontiguousarray(vectors.T, dtype=np.float32)
+        self.item_factors_ = np.ascontiguousarray(vectors.T, dtype=np.float32)
 
-    def _row_vectors(self, rows: sp.csr_matrix, users: Users = None) -> Floats:
+    def _row_factors(self, rows: sp.csr_matrix, users: Users = None) -> Floats:
         A = self._history_features(rows, users)
         first = np.asarray(A @ self.projections_)
         second = np.asarray(A.multiply(A) @ (self.projections_**2))

@@ -101,8 +101,6 @@ class KernelRanker(Ranker):
             self._keep(DenseGram.of_counts(self._kernel(), array, n_users))
         else:
             self._keep(SparseGram.of_counts(self._kernel(), counts, n_users))
-        self.n_users_, self.n_items_ = n_users, items
-        self.popularity_ = counts.diagonal().astype(np.float32)
 
     def _keep(self, gram: Gram) -> None:
         self.row_sums_, self.offsets_, self._counted = gram.row_sums, gram.offsets, None
@@ -282,12 +280,6 @@ class CFKOMD(MarginRanker):
         Further parameters of the kernel.
 
     Other parameters: as of `Ranker`; `votes` needs the linear kernel.
-
-    Examples
-    --------
-    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
-    >>> CFKOMD(kernel="mc", degree=1).fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
-    array([2], dtype=int32)
     """
 
     kernel: Any = "linear"

@@ -82,8 +82,6 @@ class MSDw(ItemWeights):
     def _fit_counts(self, counts: sp.csr_matrix, n_users: int) -> None:
         """Fit on the co-occurrences of items, XᵀX with the users of each item on its diagonal."""
         self.weights_ = kept_form(self._weighted(counts, counts.diagonal()))
-        self.n_users_, self.n_items_ = n_users, counts.shape[0]
-        self.popularity_ = counts.diagonal().astype(np.float32)
 
     def _weighted(self, counts: sp.csr_matrix, users: NDArray[Any]) -> sp.csr_matrix:
         weights = counts.astype(np.float32)

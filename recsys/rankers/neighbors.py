@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -30,21 +32,22 @@ class ItemNeighbors(ItemWeights):
     weighted = True  # it learns from how much, and not only from whether
     search_space = {"top_k": (20, 50, 100, 200)}
 
-    def _weighted(self, item_users: sp.coo_matrix) -> sp.coo_matrix:
+    def _weighted(self, item_users: sp.coo_matrix, knn: Any) -> sp.coo_matrix:
         """Return the weighted matrix whose rows' inner products are the similarities, both float64."""
         raise NotImplementedError
 
     def _fit(self, data: Data) -> None:
-        from implicit.nearest_neighbours import all_pairs_knn  # late: it takes half a second
+        from implicit import nearest_neighbours as knn  # late: it takes half a second
 
         items, threads = data.liked.shape[1], self.num_threads
         nearest = min(self.top_k, items)
         what = f"top_k={self.top_k} neighbors of {items:,} items"
         check_memory(8.0 * ENTRIES * nearest * items, what, "lower top_k")
-        X = self._weighted(data.liked.T.tocoo().astype(np.float64)).T.tocsr()
+        X = self._weighted(data.liked.T.tocoo().astype(np.float64), knn).T.tocsr()
         X.eliminate_zeros()
         check_openmp(threads)
-        near = all_pairs_knn(X, nearest, show_progress=data.show_progress, num_threads=threads).tocsr()
+        options = {"show_progress": data.show_progress, "num_threads": threads}
+        near = knn.all_pairs_knn(X, nearest, **options).tocsr()
         near.eliminate_zeros()  # what fills rows of fewer neighbors
         near.sort_indices()
         self.weights_ = near.astype(np.float32)
@@ -70,10 +73,8 @@ class Cosine(ItemNeighbors):
     num_threads: int = 0
     recency: float = 0.0
 
-    def _weighted(self, item_users: sp.coo_matrix) -> sp.coo_matrix:
-        from implicit.nearest_neighbours import normalize
-
-        return normalize(item_users)
+    def _weighted(self, item_users: sp.coo_matrix, knn: Any) -> sp.coo_matrix:
+        return knn.normalize(item_users)
 
 
 @register_ranker("tfidf")
@@ -84,12 +85,10 @@ class TFIDF(Cosine):
     no similarities here, and NaN in implicit. Parameters: as of `Ranker`.
     """
 
-    def _weighted(self, item_users: sp.coo_matrix) -> sp.coo_matrix:
-        from implicit.nearest_neighbours import normalize, tfidf_weight
-
-        weighted = tfidf_weight(item_users)
+    def _weighted(self, item_users: sp.coo_matrix, knn: Any) -> sp.coo_matrix:
+        weighted = knn.tfidf_weight(item_users)
         weighted.eliminate_zeros()  # an item of zeros only would be divided by 0
-        return normalize(weighted)
+        return knn.normalize(weighted)
 
 
 @register_ranker("bm25")
@@ -122,10 +121,8 @@ class BM25(ItemNeighbors):
         "B": ("real", 0.0, 1.0),
     }
 
-    def _weighted(self, item_users: sp.coo_matrix) -> sp.coo_matrix:
-        from implicit.nearest_neighbours import bm25_weight
-
-        return bm25_weight(item_users, K1=self.K1, B=self.B)
+    def _weighted(self, item_users: sp.coo_matrix, knn: Any) -> sp.coo_matrix:
+        return knn.bm25_weight(item_users, K1=self.K1, B=self.B)
 
 
 @register_ranker("user-knn")
@@ -135,12 +132,6 @@ class UserKNN(Ranker):
     A row is compared with every user of the fit, including its own user, so a history has the same list
     for old and new users. Values of the matrix are weights. Parameters: as of `Ranker`. Source:
     Herlocker et al. 1999, with the cosine and without rating means.
-
-    Examples
-    --------
-    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
-    >>> UserKNN(top_k=3).fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
-    array([2], dtype=int32)
     """
 
     top_k: int = 100
@@ -166,10 +157,9 @@ class UserKNN(Ranker):
     def _explain(self, rows: Rows, items: Items, users: Users = None) -> list[Shares]:
         vectors, out = _vectors(rows.matrix), []
         near = self._neighbors(vectors).indices.reshape(len(items), -1)
-        values = entries_between(self.user_items_, near, items)
-        likes = entries_between(self.item_users_, [vectors.indices[span] for span in rows.spans], near)
-        for span, own, value in zip(rows.spans, likes, values, strict=True):
-            shares = vectors.data[span] * (value @ own)
+        for span, some, others in zip(rows.spans, items, near, strict=True):
+            likes = entries_between(self.item_users_, vectors.indices[span], others)
+            shares = vectors.data[span] * (entries_between(self.user_items_, others, some) @ likes)
             out.append((shares.sum(axis=1), shares))
         return out
 

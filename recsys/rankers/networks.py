@@ -74,18 +74,10 @@ class NetworkRanker(PairTermRanker):
         super()._learn(liked)
 
     def _terms(self, found: Pairs) -> list[PairTerm]:
-        model = self._model(
-            degree=self.degree,
-            n_components=self.factors,
-            hidden=self.hidden,
-            layers=self.layers,
-            dropout=self.dropout,
-            learning_rate=self.learning_rate,
-            epochs=self.iterations,
-            batch_size=self.batch_size,
-            random_state=self.random_state,
-        )
-        model.fit(*found)
+        params = self.get_params()
+        params |= {"n_components": params.pop("factors"), "epochs": params.pop("iterations")}
+        del params["neg_prop"]
+        model = self._model(**params).fit(*found)
         self.weights_, self.biases_ = model.weights_, model.biases_
         tables = [table.astype(np.float64) for table in model.tables_]
         return [
@@ -94,12 +86,12 @@ class NetworkRanker(PairTermRanker):
         ]
 
     def _scores(self, rows: Rows, users: Users = None) -> NDArray[np.float32]:
-        vectors = self._row_vectors(rows.matrix, users)
+        vectors = self._row_factors(rows.matrix, users)
         if not self.degrees_:
-            return np.asarray(vectors @ self.item_vectors_.T, dtype=np.float32)
+            return np.asarray(vectors @ self.item_factors_.T, dtype=np.float32)
         out = np.empty((len(vectors), self.n_items_), dtype=np.float32)
         for vector, scores in zip(vectors, out, strict=True):
-            units = self._inputs(vector * self.item_vectors_).astype(np.float32)
+            units = self._inputs(vector * self.item_factors_).astype(np.float32)
             for k, (weights, biases) in enumerate(zip(self.weights_, self.biases_, strict=True)):
                 units = np.maximum(units, np.float32(0.0)) if k else units
                 units = units @ weights.T + biases
@@ -122,12 +114,6 @@ class PairDNNRanker(NetworkRanker):
     """A network on products across history and item, of order 2 to `degree`: HOPairDNN above 2.
 
     Other parameters: as of `Ranker` and `NetworkRanker`. Source: Atarashi's thesis, 3.3.7.
-
-    Examples
-    --------
-    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
-    >>> PairDNNRanker().fit(likes, show_progress=False).recommend(0, [likes[0]], N=1).ids
-    array([2], dtype=int32)
     """
 
     link = "PairDNN"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from recsys.rankers.base import Lists, Ranker, Rows, Shares
 from recsys.rankers.protocol import Floats, Ints, Items, Users, recency_weights
 from recsys.utils.sparse import binary, entries_of, submatrix
 from recsys.utils.topn import LOWEST, offer, put_in_order
+from recsys.utils.validation import clean_matrix
 
 TILE = 128  # columns of a pass: 128 float32 × thousands of rows stay in the second-level cache
 WIDE = 1_024  # columns of a pass for few users, who share no rows
@@ -91,14 +91,11 @@ def _units(vectors: NDArray[Any]) -> NDArray[Any]:
     return vectors / np.where(norms > 0, norms, 1.0)
 
 
-def entries_between(
-    matrix: Any, rows: Sequence[NDArray[Any]], columns: Sequence[NDArray[Any]]
-) -> list[Floats]:
-    """Return entries of an array or CSR between rows and columns, transposed, for each pair of these."""
-    pairs = zip(rows, columns, strict=True)
+def entries_between(matrix: Any, rows: NDArray[Any], columns: NDArray[Any]) -> Floats:
+    """Return the entries of an array or CSR in some rows and columns, transposed."""
     if isinstance(matrix, np.ndarray):
-        return [matrix[np.ix_(some, of)].T.astype(np.float64) for some, of in pairs]
-    return [submatrix(matrix, some, of).T for some, of in pairs]
+        return np.asarray(matrix[np.ix_(rows, columns)].T, dtype=np.float64)
+    return submatrix(matrix, rows, columns).T
 
 
 def co_occurrences(liked: sp.csr_matrix, votes: Floats | None = None) -> sp.csr_matrix:
@@ -116,14 +113,46 @@ def kept_form(weights: sp.csr_matrix) -> NDArray[np.float32] | sp.csr_matrix:
     return weights.toarray() if dense else weights
 
 
-class ItemWeights(Ranker):
-    """Base of the rankers that sum rows of an item × item matrix over the liked items.
+class VectorRanker(Ranker):
+    """Base of the rankers whose scores are products of vectors of rows and items."""
 
-    `weights_[i, j]`, dense or CSR, is the contribution of item i to the score of item j. `recency`
-    reduces contributions of older interactions.
-    """
+    item_factors_: NDArray[np.float32]
 
-    weights_: Any
+    def _row_factors(self, rows: sp.csr_matrix, users: Users = None) -> NDArray[np.floating]:
+        """Return the vectors of rows, (rows, factors)."""
+        raise NotImplementedError
+
+    def _scores(self, rows: Rows, users: Users = None) -> NDArray[np.float32]:
+        vectors = self._row_factors(rows.matrix, users)
+        return np.asarray(vectors @ self.item_factors_.T, dtype=np.float32)
+
+    def _item_similarity(self, ids: Ints) -> NDArray[np.float32]:
+        return cosines(self.item_factors_, ids)
+
+    def _similarities(self, items: Ints, others: Ints) -> NDArray[np.float32]:
+        return cosines(self.item_factors_, items, others)
+
+
+class EmbeddingRanker(VectorRanker):
+    """Base of the rankers whose vectors are embeddings: a score is the product of two."""
+
+    def item_embeddings(self) -> NDArray[np.float32]:
+        """Return the vectors of items, (items, factors) float32."""
+        self._check_fitted()
+        return self.item_factors_
+
+    def user_embeddings(self, user_items: Any) -> NDArray[np.float32]:
+        """Return the vectors of rows, (rows, factors) float32; as many as the fit had are its users."""
+        self._check_fitted()
+        given = clean_matrix(user_items, n_items=self.n_items_)
+        others = given.shape[0] != self.n_users_
+        users, rows = self._request(np.arange(given.shape[0]), given, others, None)
+        return self._row_factors(rows.matrix, users).astype(np.float32, copy=False)
+
+
+class LinearRanker(Ranker):
+    """Base of the rankers that sum over the liked items; `recency` weighs older ones less."""
+
     recency: float = 0.0
 
     uses = frozenset({"times"})
@@ -133,8 +162,28 @@ class ItemWeights(Ranker):
         return recency_weights(rows.matrix, rows.times, self.recency)
 
     def _weighed(self, rows: Rows) -> sp.csr_matrix:
-        """Return the rows as they are multiplied with `weights_`."""
+        """Return the rows with these weights."""
         return entries_of(rows.matrix, self._votes(rows))
+
+    def _contributions(self, liked: Ints, items: Ints) -> Floats:
+        """Return what liked items of weight 1 add to the scores of some items, (items, liked)."""
+        raise NotImplementedError
+
+    def _explain(self, rows: Rows, items: Items, users: Users = None) -> list[Shares]:
+        votes, out = self._votes(rows), []
+        for span, some in zip(rows.spans, items, strict=True):
+            shares = votes[span] * self._contributions(rows.matrix.indices[span], some)
+            out.append((shares.sum(axis=1), shares))
+        return out
+
+
+class ItemWeights(LinearRanker):
+    """Base of the rankers that sum rows of an item × item matrix over the liked items.
+
+    `weights_[i, j]`, dense or CSR, is the contribution of item i to the score of item j.
+    """
+
+    weights_: Any
 
     def _scores(self, rows: Rows, users: Users = None) -> NDArray[np.float32]:
         x = self._weighed(rows)
@@ -147,15 +196,8 @@ class ItemWeights(Ranker):
         x = self._weighed(rows)
         return best_sums(x, x.data, self.weights_, N, skip_liked, mask)
 
-    def _explain(self, rows: Rows, items: Items, users: Users = None) -> list[Shares]:
-        x, out = self._weighed(rows), []
-        spans, features = Rows(x).spans, x.shape[1] // rows.matrix.shape[1]
-        blocks = entries_between(self.weights_, [x.indices[span] for span in spans], items)
-        for span, block, own in zip(spans, blocks, rows.spans, strict=True):
-            shape = (len(block), features, own.stop - own.start)  # a liked item may be several features
-            shares = (x.data[span] * block).reshape(shape).sum(axis=1)
-            out.append((shares.sum(axis=1), shares))
-        return out
+    def _contributions(self, liked: Ints, items: Ints) -> Floats:
+        return entries_between(self.weights_, liked, items)
 
     def _item_similarity(self, ids: Ints) -> NDArray[np.float32]:
         some = self.weights_[ids]

@@ -21,7 +21,7 @@ from recsys._jit import in_threads, jit
 from recsys.errors import FitError, InputError
 from recsys.rankers.base import DENSE_ITEMS, SMALL, Candidate, Data, Rows
 from recsys.rankers.msdw import weigh
-from recsys.rankers.protocol import POSITIVE, Floats, Ints, newer, one_of, real
+from recsys.rankers.protocol import POSITIVE, Floats, Ints, Items, Shares, Users, newer, one_of, real
 from recsys.rankers.registry import register_ranker
 from recsys.rankers.scoring import ItemWeights, co_occurrences
 from recsys.utils.memory import check_memory
@@ -170,21 +170,35 @@ class SLIST(ItemWeights):
     def _blocks(self) -> int:
         return 1 if sp.issparse(self.weights_) else len(self.weights_) // self.weights_.shape[1]
 
+    def _laws_votes(self, rows: Rows) -> list[Floats]:
+        """Return the weight of each entry of the rows under each law."""
+        if rows.times is None or not self.ordered_:
+            return [np.ones(rows.matrix.nnz)] * self._blocks
+        gaps = newer(rows.matrix.indptr, rows.times)
+        return [law(gaps) for law in self._inference_laws()[: self._blocks]]
+
     def _weighed(self, rows: Rows) -> sp.csr_matrix:
         """Return the decayed rows under each law, side by side."""
-        votes = [np.ones(rows.matrix.nnz)] * self._blocks
-        if rows.times is not None and self.ordered_:
-            gaps = newer(rows.matrix.indptr, rows.times)
-            votes = [law(gaps) for law in self._inference_laws()[: self._blocks]]
+        votes = self._laws_votes(rows)
         wide = sp.hstack([entries_of(rows.matrix, vote) for vote in votes], format="csr")
         wide.indices = wide.indices.astype(np.int32, copy=False)
         return wide
 
+    def _explain(self, rows: Rows, items: Items, users: Users = None) -> list[Shares]:
+        votes, out = self._laws_votes(rows), []
+        for span, some in zip(rows.spans, items, strict=True):
+            shares = np.zeros((len(some), span.stop - span.start))
+            for k, vote in enumerate(votes):
+                features = rows.matrix.indices[span] + k * self.n_items_
+                shares += vote[span] * self._contributions(features, some)
+            out.append((shares.sum(axis=1), shares))
+        return out
+
     def _item_similarity(self, ids: Ints) -> NDArray[np.float32]:
-        parts = [
+        blocks = [
             super(SLIST, self)._item_similarity(ids + k * self.n_items_) for k in range(self._blocks)
         ]
-        return np.sum(parts, axis=0)
+        return np.sum(blocks, axis=0)
 
 
 def _solved(gram: Floats, cross: Floats, blocks: int, ridge: float) -> NDArray[np.float32]:

@@ -133,7 +133,7 @@ def network(name, R, layers=1):
     sizes = [factors, *[hidden] * layers, 1]
     whole = name == "honfm"
     width = factors * sum(order + 1 if whole else order - 1 for order in orders)
-    ranker.item_vectors_ = rng.normal(size=(items, width)).astype(np.float32)
+    ranker.item_factors_ = rng.normal(size=(items, width)).astype(np.float32)
     ranker.weights_ = [
         rng.normal(size=(sizes[k + 1], sizes[k])).astype(np.float32) for k in range(layers + 1)
     ]

@@ -24,7 +24,7 @@ def by_definition(ranker, R):
             left = ranker.lefts_[k]
             for s in range(left.shape[1]):
                 for t in range(0 if whole else 1, m + 1 if whole else m):
-                    total = total + anova(left[:, s], a, t) * ranker.item_vectors_[:, at]
+                    total = total + anova(left[:, s], a, t) * ranker.item_factors_[:, at]
                     at += 1
         out.append(total)
     return np.array(out)
@@ -76,7 +76,7 @@ def test_all_subsets_scores_are_products_over_history_and_item(liked):
     row = (liked[[3]].toarray()[0] > 0) * 1.0
     rows = np.prod(1 + ranker.left_ * unit(row)[:, None], axis=0)
     np.testing.assert_allclose(
-        ranker.scores(3, liked[3])[0], ranker.item_vectors_ @ rows, rtol=1e-5, atol=1e-6
+        ranker.scores(3, liked[3])[0], ranker.item_factors_ @ rows, rtol=1e-5, atol=1e-6
     )
     for loss in ("bpr", "auc"):
         other = make_ranker("all-subsets", factors=3, iterations=2, loss=loss).fit(liked)
@@ -106,7 +106,7 @@ def test_random_features_are_a_ridge_regression(liked):
 
     Z = features(half)
     expected = np.linalg.solve(Z.T @ Z + 2.0 * np.eye(17), Z.T @ other.toarray())
-    np.testing.assert_allclose(ranker.item_vectors_, expected.T, atol=1e-5)
+    np.testing.assert_allclose(ranker.item_factors_, expected.T, atol=1e-5)
     row = sp.csr_matrix((liked[[3]] > 0).astype(float))
     np.testing.assert_allclose(ranker.scores(3, liked[3])[0], (features(row) @ expected)[0], atol=1e-5)
 

@@ -312,7 +312,7 @@ def _pair_terms(ranker, R):
             for p in left.T:
                 for t in range(0 if whole else 1, m + 1 if whole else m):
                     # an order of all items is far off: its subsets by the polynomial that has them
-                    total = total + elementary(p * a, t) * ranker.item_vectors_[:, at]
+                    total = total + elementary(p * a, t) * ranker.item_factors_[:, at]
                     at += 1
         out.append(total)
     return np.array(out)
@@ -326,7 +326,7 @@ def elementary(z, order):
 @RANKERS.add("all-subsets")
 def _all_subsets(ranker, R):
     rows = [np.prod(1 + ranker.left_ * unit(row)[:, None], axis=0) for row in R]
-    return np.array(rows) @ ranker.item_vectors_.T
+    return np.array(rows) @ ranker.item_factors_.T
 
 
 @RANKERS.add("pair-svm")
@@ -345,7 +345,7 @@ def network_scores(ranker, R):
             for m, whole, left in zip(ranker.degrees_, ranker.whole_, ranker.lefts_, strict=True):
                 for s, p in enumerate(left.T):
                     for t in range(0 if whole else 1, m + 1 if whole else m):
-                        units[s] += elementary(p * a, t) * ranker.item_vectors_[i, at]
+                        units[s] += elementary(p * a, t) * ranker.item_factors_[i, at]
                         at += 1
             for k, (weights, biases) in enumerate(zip(ranker.weights_, ranker.biases_, strict=True)):
                 units = weights @ (np.maximum(units, 0) if k else units) + biases
@@ -364,7 +364,7 @@ def _random_features(ranker, R):
             first = first + W[j] * a[j]
         z.append(np.hstack([second, a @ W]))
     z = np.array(z) / np.sqrt(W.shape[1])
-    return np.hstack([z, np.ones((len(R), 1))]) @ ranker.item_vectors_.T
+    return np.hstack([z, np.ones((len(R), 1))]) @ ranker.item_factors_.T
 
 
 def ials(C, Y, regularization, ridge_power, iterations):
