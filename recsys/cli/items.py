@@ -74,9 +74,7 @@ def predict(
     package = load_package(ranker, mapped=True)
     indices = package.items(ids)
     profile = profile_of(package, user, history)
-    scores = package.ranker.scores(
-        profile.userid, profile.row, recalculate_user=profile.fold_in, times=profile.new_times
-    )[0]
+    scores = package.ranker.scores(profile.userid, profile.row, **profile.options)[0]
     rows = [(package.item_ids[k], package.titles[k], f"{scores[k]:.6g}") for k in indices]
     terminal.item_table(package, rows, ("item_id", "title", "score"))
     who = None if profile.fold_in else np.array([profile.userid])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -53,9 +53,9 @@ class Profile:
         return self.user is None
 
     @property
-    def new_times(self) -> sp.csr_matrix | None:
-        """The times to pass to a ranker; None where it has them from its fit."""
-        return self.times if self.fold_in else None
+    def options(self) -> dict[str, Any]:
+        """The keyword arguments of a ranker's methods; a user of the fit has the times of the fit."""
+        return {"recalculate_user": self.fold_in, "times": self.times if self.fold_in else None}
 
     @property
     def items(self) -> NDArray[np.int32]:
@@ -134,14 +134,14 @@ class ModelPackage:
         """Who liked each item: `user_items` by column."""
         return self.user_items.tocsc()
 
-    def rows(self, users: Sequence[str | int]) -> tuple[Ints, sp.csr_matrix]:
-        """Return indices and histories of users by id; an unknown id is named."""
-        places = _indices("user", self.user_ids, self.user_index, users)
+    def rows(self, users: Any) -> tuple[Ints, sp.csr_matrix]:
+        """Return indices and histories of one user or several by id; an unknown id is named."""
+        places = _indices("user", self.user_ids, self.user_index, id_list("users", users))
         return places, self.user_items[places]
 
-    def items(self, ids: Sequence[str | int]) -> Ints:
-        """Return the indices of items by id; an unknown id is named."""
-        return _indices("item", self.item_ids, self.item_index, ids)
+    def items(self, ids: Any, what: str = "items") -> Ints:
+        """Return the indices of one item or several by id; an unknown id is named."""
+        return _indices("item", self.item_ids, self.item_index, id_list(what, ids))
 
     def known_items(self, ids: Sequence[str]) -> tuple[list[int], list[str]]:
         """Return the indices of the known ids, and the unknown ids."""
@@ -171,7 +171,7 @@ class ModelPackage:
     def profile(
         self,
         user: str | int | None = None,
-        history: Sequence[str | int] | None = None,
+        history: Any = None,
         *,
         times: Sequence[float | str] | None = None,
         weights: Sequence[float] | None = None,
@@ -195,10 +195,11 @@ class ModelPackage:
         if (user is None) == (history is None):
             raise InputError("pass exactly one of user and history")
         if history is not None:
-            return self._new([str(name) for name in history], times, weights, skip_unknown)
+            names = [str(name) for name in id_list("history", history)]
+            return self._new(names, times, weights, skip_unknown)
         if times is not None or weights is not None:
             raise InputError("times and weights need a history")
-        index = self.user_index.get(str(user))
+        index = self.user_index.get(str(one_id("user", user)))
         if index is None:
             raise unknown_ids("user", self.user_ids, [str(user)])
         matrix = self.user_items
@@ -324,10 +325,30 @@ def load_package(path: str | Path, *, mapped: bool = False) -> ModelPackage:
     )
 
 
+def id_list(what: str, ids: Any) -> list[str | int]:
+    """Return one id, or a sequence, array or Series of ids, as a list; `what` names them in messages."""
+    if isinstance(ids, (str, int, np.integer)):
+        return [one_id(what, ids)]
+    for method in ("to_pylist", "to_list", "tolist"):  # pyarrow, polars and pandas, NumPy
+        if hasattr(ids, method):
+            ids = getattr(ids, method)()
+            break
+    if isinstance(ids, (bytes, Mapping)) or not hasattr(ids, "__iter__"):
+        ids = [ids]
+    return [one_id(what, one) for one in ids]
+
+
+def one_id(what: str, name: Any) -> str | int:
+    """Return an id as text or an integer."""
+    if not isinstance(name, (str, int, np.integer)) or isinstance(name, bool):
+        shown = repr(name)[:60].split("\n")[0]
+        raise InputError(f"{what} must be ids, text or integers, not {shown}")
+    return str(name) if isinstance(name, str) else int(name)
+
+
 def _indices(
     what: str, known: NDArray[np.object_], index: dict[str, int], ids: Sequence[str | int]
 ) -> Ints:
-    """Return the places of ids; an unknown one is named."""
     absent = [name for name in ids if str(name) not in index]
     if absent:
         raise unknown_ids(what, known, absent)

@@ -26,7 +26,6 @@ from recsys.explain import (
 from recsys.explain.counterfactuals import candidates, rank_among
 from recsys.rankers import ModelPackage
 from recsys.rankers.package import Profile
-from recsys.recommender.filters import one_id
 from recsys.recommender.lists import word_of
 from recsys.utils import frames
 from recsys.utils.validation import check_integer
@@ -40,16 +39,7 @@ COUNTS = ("hits", "support", "others_hits", "others")  # of a rule of other user
 
 @dataclass(frozen=True)
 class Why:
-    """Explanation of a recommended item.
-
-    Examples
-    --------
-    >>> import recsys
-    >>> model = recsys.Recommender("ease").fit(recsys.load_dataset("sample"))
-    >>> why = model.explain("u0001", model.recommend("u0001", n=1)["item"][0])
-    >>> print(why.sentence)
-    Because you liked Crimson Compass (1954), Quiet Kingdom (1962) and Electric Garden (1987).
-    """
+    """Explanation of a recommended item."""
 
     item: str | int
     title: str
@@ -143,12 +133,11 @@ def explained(
     n: int = 10,
     *,
     changes: int = 0,
-    kind: str = "pandas",
 ) -> Why:
     """Return why an item has its score for a profile; parameters as in `Recommender.explain`."""
     check_integer("changes", changes, 0)
     ranker, ids, titles, word = package.ranker, package.item_ids, package.titles, word_of(package)
-    index = int(package.items([one_id("item", item)])[0])
+    index = int(package.items([item], "item")[0])
     userid, row, times = profile.userid, profile.row, profile.times
     folds = profile.fold_in and "fold-in" in ranker.capabilities
     options: dict[str, Any] = {"recalculate_user": folds, "times": times}
@@ -172,7 +161,7 @@ def explained(
         base=result.base,
         reasons=result,
         rows=tuple((ids[k], str(titles[k]), float(value)) for k, value in result.items),
-        kind=kind,
+        kind=package.kind,
         ranker=ranker.name,
         parts=tuple(blend_parts(ranker, userid, row, index, times=times)) if row.nnz else (),
         rule=rule,
@@ -204,15 +193,7 @@ def _stored_note(
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules for a user's list.
-
-    Examples
-    --------
-    >>> import recsys
-    >>> model = recsys.Recommender("ease").fit(recsys.load_dataset("sample"))
-    >>> list(model.rules("u0001", n=3).frame().columns)
-    ['item', 'title', 'rule', 'hits', 'support', 'others_hits', 'others']
-    """
+    """The rules for a user's list."""
 
     taste: TasteRule | None  #: description of the liked items by their attributes, if there is one
     sentences: tuple[str, ...]  #: the rule of the profile with its counts
@@ -234,7 +215,7 @@ class Rules:
 
 
 def list_rules(
-    package: ModelPackage, profile: Profile, items: Sequence[int], attributes: Attributes, kind: str
+    package: ModelPackage, profile: Profile, items: Sequence[int], attributes: Attributes
 ) -> Rules:
     """Return the rules behind a list of items."""
     word, listed = word_of(package), []
@@ -251,5 +232,5 @@ def list_rules(
         taste = taste_rule(profile.items, attributes, popularity)
     if taste is not None and taste.shown:
         head = f"This profile as a rule: {text.readable(taste.rule)}."
-        return Rules(taste, (head, *text.taste(taste, word=word)), tuple(listed), kind)
-    return Rules(None, (), tuple(listed), kind)
+        return Rules(taste, (head, *text.taste(taste, word=word)), tuple(listed), package.kind)
+    return Rules(None, (), tuple(listed), package.kind)

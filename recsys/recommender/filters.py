@@ -1,4 +1,4 @@
-"""Filters of items, by id or by attribute, and ids as users pass them."""
+"""Filters of items, by id or by attribute."""
 
 from __future__ import annotations
 
@@ -17,27 +17,6 @@ from recsys.rankers import ModelPackage
 from recsys.utils.dates import iso_seconds
 
 
-def id_list(what: str, ids: Any) -> list[str | int]:
-    """Return one id, or a sequence, array or Series of ids, as a list; `what` names them in messages."""
-    if isinstance(ids, (str, int, np.integer)):
-        return [one_id(what, ids)]
-    for method in ("to_pylist", "to_list", "tolist"):  # pyarrow, polars and pandas, NumPy
-        if hasattr(ids, method):
-            ids = getattr(ids, method)()
-            break
-    if isinstance(ids, (bytes, Mapping)) or not hasattr(ids, "__iter__"):
-        ids = [ids]
-    return [one_id(what, one) for one in ids]
-
-
-def one_id(what: str, name: Any) -> str | int:
-    """Return an id as text or an integer."""
-    if not isinstance(name, (str, int, np.integer)) or isinstance(name, bool):
-        shown = repr(name)[:60].split("\n")[0]
-        raise InputError(f"{what} must be ids, text or integers, not {shown}")
-    return str(name) if isinstance(name, str) else int(name)
-
-
 def left_out(
     package: ModelPackage,
     items: Any = None,
@@ -51,9 +30,9 @@ def left_out(
     keep = np.ones(len(package.item_ids), dtype=bool)
     if items is not None:
         keep[:] = False
-        keep[package.items(id_list("items", items))] = True
+        keep[package.items(items)] = True
     if exclude is not None:
-        keep[package.items(id_list("exclude", exclude))] = False
+        keep[package.items(exclude, "exclude")] = False
     if filters is not None and not (isinstance(filters, Mapping) and not filters):
         keep &= passing(package.item_features, filters)
     if keep.all():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from recsys.errors import InputError
 from recsys.explain import Reasons, because, reasons_for_lists
 from recsys.rankers import ModelPackage, Recommendations
 from recsys.rankers.package import Profile
-from recsys.recommender.filters import id_list, left_out
+from recsys.recommender.filters import left_out
 from recsys.reranking import rerank
 from recsys.utils.export import csv_text, json_text
 from recsys.utils.files import replacing
@@ -38,7 +39,6 @@ COLUMNS: dict[str, Any] = {
     "why": str,
 }
 Row = tuple[Any, ...]
-Blocks = Iterable[Sequence[Row]]
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ class Users:
     labels: Sequence[Any]
     ids: NDArray[np.int64]
     rows: sp.csr_matrix
+    recalculate_user: bool = False  # whether the ranker was not fitted on the rows
     times: sp.csr_matrix | None = None
-    fold_in: bool = False  # whether the ranker was not fitted on the rows
 
     @classmethod
     def known(cls, package: ModelPackage, users: Sequence[Any] | None = None) -> Users:
@@ -75,21 +75,21 @@ class Users:
     @classmethod
     def new(cls, label: Any, profile: Profile) -> Users:
         """Return a new user with a history."""
-        ids = np.array([profile.userid])
-        return cls([label], ids, profile.row, profile.new_times, profile.fold_in)
+        return cls([label], np.array([profile.userid]), profile.row, **profile.options)
 
     def part(self, start: int, stop: int) -> Users:
         """Return some of them."""
         where = slice(start, stop)
         times = None if self.times is None else self.times[where]
-        return Users(self.labels[where], self.ids[where], self.rows[where], times, self.fold_in)
+        rows = self.rows[where]
+        return Users(self.labels[where], self.ids[where], rows, self.recalculate_user, times)
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments of a ranker's methods for these users."""
-        return {"recalculate_user": self.fold_in, "times": self.times}
+        return {"recalculate_user": self.recalculate_user, "times": self.times}
 
 
 def row_blocks(
@@ -116,7 +116,7 @@ def row_blocks(
 
 def lists(package: ModelPackage, users: Users, n: int, options: ListOptions) -> list[Recommendations]:
     """Return the lists of a block of users."""
-    disliked = package.items(id_list("dislikes", options.dislikes))
+    disliked = package.items(options.dislikes, "dislikes")
     diversity = check_real("diversity", options.diversity, 0.0, 1.0)
     filters: dict[str, Any] = {
         "filter_items": left_out(package, options.items, options.exclude, options.filters),
@@ -165,7 +165,7 @@ def most_popular(package: ModelPackage, n: int, options: ListOptions) -> Recomme
     filtered = left_out(package, options.items, options.exclude, options.filters)
     if filtered is not None:
         users[filtered] = -1.0
-    users[package.items(id_list("dislikes", options.dislikes))] = -1.0
+    users[package.items(options.dislikes, "dislikes")] = -1.0
     best = np.argsort(-users, kind="stable")[: check_integer("n", n, 1)]
     best = best[users[best] >= 0]
     return Recommendations(best.astype(np.int32), users[best], True)
@@ -195,55 +195,54 @@ def word_of(package: ModelPackage) -> str:
 
 def any_popular(package: ModelPackage, users: Users) -> bool:
     """Return whether a user has an empty profile, and gets the most popular items."""
-    ids = None if users.fold_in else users.ids
+    ids = None if users.recalculate_user else users.ids
     return bool(package.ranker.falls_back(ids, users.rows).any())
 
 
 def write_rows(
-    path: Path,
-    columns: Mapping[str, type],
-    blocks: Blocks,
-    raw: bool = False,
+    path: Path, columns: Mapping[str, type], blocks: Iterable[Sequence[Row]], raw: bool = False
 ) -> None:
     """Write blocks of rows in the format of the suffix; that of CSV may be .txt or missing.
 
     `raw` omits the apostrophe before spreadsheet formulas in CSV. On an error, an old file does not
     change.
     """
-    writers = dict.fromkeys((".csv", ".txt", ""), _csv)
-    writers |= {".parquet": _parquet, ".json": _json, ".jsonl": _json_lines}
-    if (writer := writers.get(path.suffix.lower())) is None:
+    suffix = path.suffix.lower()
+    if suffix not in ("", ".txt", ".csv", ".parquet", ".json", ".jsonl"):
         raise InputError(f"{path}: the ending must be .csv, .parquet, .json or .jsonl")
     with replacing(path) as file:
-        writer(file, columns, blocks, raw)
+        if suffix == ".parquet":
+            _write_parquet(file, columns, blocks)
+            return
+        texts = _csv(columns, blocks, raw)
+        if suffix.startswith(".json"):
+            objects = (dict(zip(columns, row, strict=True)) for row in chain.from_iterable(blocks))
+            texts = _json(objects) if suffix == ".json" else _json_lines(objects)
+        for text in texts:
+            file.write(text.encode("utf-8", errors="surrogatepass"))
 
 
-def _csv(file: Any, columns: Mapping[str, type], blocks: Blocks, raw: bool) -> None:
+def _csv(columns: Mapping[str, type], blocks: Iterable[Sequence[Row]], raw: bool) -> Iterator[str]:
     header: Sequence[str] | None = tuple(columns)
     for block in blocks:
-        file.write(csv_text(header, block, raw).encode("utf-8", errors="surrogatepass"))
+        yield csv_text(header, block, raw)
         header = None
 
 
-def _json(file: Any, columns: Mapping[str, type], blocks: Blocks, raw: bool) -> None:
-    between = "[\n"
-    for block in blocks:
-        text = ""
-        for row in block:
-            text += between + json_text(dict(zip(columns, row, strict=True))).strip()
-            between = ",\n"
-        file.write(text.encode("utf-8", errors="surrogatepass"))
-    file.write(b"\n]\n" if between[0] == "," else b"[]\n")
+def _json(objects: Iterable[dict[str, Any]]) -> Iterator[str]:
+    between = "["
+    for one in objects:
+        yield f"{between}\n{json_text(one).strip()}"
+        between = ","
+    yield "\n]\n" if between == "," else "[]\n"
 
 
-def _json_lines(file: Any, columns: Mapping[str, type], blocks: Blocks, raw: bool) -> None:
-    for block in blocks:
-        for row in block:
-            line = json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False, allow_nan=False)
-            file.write(line.encode("utf-8", errors="surrogatepass") + b"\n")
+def _json_lines(objects: Iterable[dict[str, Any]]) -> Iterator[str]:
+    for one in objects:
+        yield json.dumps(one, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _parquet(file: Any, columns: Mapping[str, type], blocks: Blocks, raw: bool) -> None:
+def _write_parquet(file: Any, columns: Mapping[str, type], blocks: Iterable[Sequence[Row]]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -23,10 +23,10 @@ from recsys.data.columns import Columns
 from recsys.errors import CapabilityError, InputError, counted
 from recsys.explain import Attributes, item_attributes
 from recsys.rankers import ModelPackage, Ranker, fit_package, load_package
-from recsys.rankers.package import Profile, fit_notes
+from recsys.rankers.package import fit_notes, id_list
 from recsys.rankers.registry import ranker_of
 from recsys.recommender.explained import Rules, Why, explained, list_rules
-from recsys.recommender.filters import id_list, left_out, one_id
+from recsys.recommender.filters import left_out
 from recsys.recommender.lists import (
     COLUMNS,
     POPULAR,
@@ -205,7 +205,7 @@ class Recommender:
         if unknown == "popular" and new:
             empty = sp.csr_matrix((len(new), len(package.item_ids)), dtype=np.float32)
             ids = np.zeros(len(new), dtype=np.int64)
-            strangers = Users(new, ids, empty, None, package.ranker.folds_in)
+            strangers = Users(new, ids, empty, package.ranker.folds_in)
             rows += rows_of(package, strangers, [most_popular(package, n, chosen)] * len(new), why)
             order = {str(name): k for k, name in enumerate(names)}
             rows.sort(key=lambda row: order[str(row[0])])
@@ -236,7 +236,7 @@ class Recommender:
         Other parameters: as of `recommend`.
         """
         package = self.package
-        users = Users.new(user, _profile(package, None, history, times, weights))
+        users = Users.new(user, package.profile(None, history, times=times, weights=weights))
         blocks = row_blocks(package, users, n, ListOptions(**options), why)
         return _table(package, list(chain(*blocks)), why)
 
@@ -298,22 +298,22 @@ class Recommender:
         package, diversity = self.package, check_real("diversity", diversity, 0.0, 1.0)
         options: dict[str, Any] = {"filter_items": left_out(package, candidates, exclude, filters)}
         options |= {"diversity": diversity, "item_users": package.item_users if diversity else None}
-        indices = package.items(id_list("items", items)).tolist()
+        indices = package.items(items).tolist()
         lists = [similar(package.ranker, index, n, **options) for index in indices]
         return _neighbors(package, "item", indices, lists)
 
     def similar_users(self, users: Any, n: int = 10) -> Any:
         """Return the users most similar to one or several: columns to, rank, user, score."""
         package = self.package
-        indices = package.rows(id_list("users", users))[0].tolist()
+        indices = package.rows(users)[0].tolist()
         ranker = package.ranker
         lists = [ranker.similar_users(index, N=n, filter_users=[index]) for index in indices]
         return _neighbors(package, "user", indices, lists)
 
     def predict(self, users: Any, items: Any) -> Any:
         """Return scores of pairs of users and items, or of one with each: columns user, item, score."""
-        package, item_list = self.package, id_list("items", items)
-        who, what = package.rows(id_list("users", users))[0], package.items(item_list)
+        package = self.package
+        who, what = package.rows(users)[0], package.items(items)
         if len(who) != len(what) and 1 not in (len(who), len(what)):
             raise InputError(f"users and items must have equal lengths, not {len(who)} and {len(what)}")
         who, what = np.broadcast_arrays(who, what)
@@ -330,7 +330,7 @@ class Recommender:
             "item": [package.item_ids[k] for k in what],
             "score": scores.tolist(),
         }
-        return frames.make(columns, self.kind, types_of(package))
+        return frames.make(columns, package.kind, types_of(package))
 
     def explain(
         self,
@@ -350,17 +350,17 @@ class Recommender:
         """
         if item is None:
             raise InputError("explain needs an item")
-        profile = _profile(self.package, user, history, times, weights)
-        return explained(self.package, profile, item, n, changes=changes, kind=self.kind)
+        profile = self.package.profile(user, history, times=times, weights=weights)
+        return explained(self.package, profile, item, n, changes=changes)
 
     def rules(self, user: Id, n: int = 10) -> Rules:
         """Return the rules for a user's list of n items, counted without the user; no model is asked."""
         package = self.package
-        profile, users = _profile(package, user), Users.known(package, [user])
+        profile, users = package.profile(user), Users.known(package, [user])
         [result] = lists(package, users, check_integer("n", n, 1), ListOptions())
         if self._attributes is None or self._attributes[0] is not package:
             self._attributes = package, item_attributes(package.interactions)
-        return list_rules(package, profile, result.ids.tolist(), self._attributes[1], self.kind)
+        return list_rules(package, profile, result.ids.tolist(), self._attributes[1])
 
     def update(
         self, add: Any = None, *, remove: Any = None, items: Any = None, show_progress: bool = False
@@ -410,7 +410,7 @@ def load(path: str | Path, frames: str | None = None) -> Recommender:
     if frames is not None:
         check_choice("frames", frames, ("pandas", "polars", "pyarrow"))
     recommender = Recommender.of(load_package(path), frames)
-    if frames is None and importlib.util.find_spec(recommender.kind) is None:
+    if frames is None and importlib.util.find_spec(recommender.package.kind) is None:
         return Recommender.of(recommender.package, "pandas")
     return recommender
 
@@ -437,16 +437,3 @@ def _neighbors(package: ModelPackage, what: str, indices: list[int], lists: list
     if what == "user" or not package.titled:
         del table["title"]
     return frames.make(table, package.kind, types | {"to": types[what]})
-
-
-def _profile(
-    package: ModelPackage,
-    user: Id | None,
-    history: Sequence[Id] | None = None,
-    times: Sequence[float | str] | None = None,
-    weights: Sequence[float] | None = None,
-) -> Profile:
-    if user is not None:
-        return package.profile(one_id("user", user), history, times=times, weights=weights)
-    names = None if history is None else id_list("history", history)
-    return package.profile(None, names, times=times, weights=weights)

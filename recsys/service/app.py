@@ -263,9 +263,8 @@ def recommend(body: schemas.RecommendRequest, request: Request) -> Response:
             diversity=body.diversity,
             item_users=package.item_users if body.diversity else None,
             filter_already_liked_items=body.filter_liked,
-            recalculate_user=profile.fold_in,
-            times=profile.new_times,
             filter_items=left_out,
+            **profile.options,
         )
         items = named(model, *result)
         if body.why:
@@ -323,9 +322,7 @@ def scores(body: schemas.ScoresRequest, request: Request) -> Response:
     with serving(request, body.slow) as model:
         ranker, profile = model.package.ranker, profile_of(model, body)
         items, unknown = model.package.known_items(body.items)
-        scores = ranker.scores(
-            profile.userid, profile.row, recalculate_user=profile.fold_in, times=profile.new_times
-        )[0]
+        scores = ranker.scores(profile.userid, profile.row, **profile.options)[0]
         users = None if profile.fold_in else np.array([profile.userid])
         fallback = bool(ranker.falls_back(users, profile.row)[0])
         unknown = [*profile.unknown, *unknown]

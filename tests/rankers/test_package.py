@@ -51,7 +51,7 @@ def test_unknown_times_are_kept_as_the_oldest(tmp_path):
 
 def test_a_user_as_fitted_is_not_folded_in():
     profile = package_of().profile("bob")
-    assert not profile.fold_in and profile.new_times is None and profile.times.nnz == 2
+    assert not profile.fold_in and profile.options["times"] is None and profile.times.nnz == 2
 
 
 def test_a_history_is_in_order_or_has_times():
