@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,6 +18,7 @@ from recsys.utils.features import as_array
 from recsys.utils.validation import check_integer, clean_matrix
 
 KERNELS: Registry[type[Kernel]] = Registry("kernel", package="recsys.kernels")
+K = TypeVar("K", bound="type[Kernel]")
 INTEGERS = 2.0**53  # below, float64 has all integers
 
 
@@ -101,6 +103,16 @@ class Kernel:
         if normalize and Z is None:
             np.fill_diagonal(out, 1.0)
         return out
+
+
+@dataclass_transform(frozen_default=True)
+def register_kernel(*names: str) -> Callable[[K], K]:
+    """Register a class under its names, as a frozen dataclass whose fields are the parameters."""
+
+    def register(kind: K) -> K:
+        return KERNELS.add(*names)(dataclass(frozen=True)(kind))  # type: ignore[return-value]
+
+    return register
 
 
 def values(

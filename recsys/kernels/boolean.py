@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from math import comb
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from recsys.errors import InputError
-from recsys.kernels.base import KERNELS, Kernel, overlaps
+from recsys.kernels.base import Kernel, overlaps, register_kernel
 from recsys.utils.validation import check_choice, check_integer
 
 
@@ -22,9 +22,9 @@ class OneDegree(Kernel):
 
     degree: int = 2
 
-    whole: ClassVar[bool] = True
-    tabulated: ClassVar[bool] = True
-    literals: ClassVar[int] = 1  # of a variable
+    whole = True
+    tabulated = True
+    literals = 1  # of a variable
 
     def __post_init__(self) -> None:
         self._keep_integer("degree")
@@ -37,8 +37,7 @@ class OneDegree(Kernel):
         check_integer("degree", self.degree, 1, n)
 
 
-@KERNELS.add("mc", "anova")
-@dataclass(frozen=True)
+@register_kernel("mc", "anova")
 class MonotoneConjunctiveKernel(OneDegree):
     """mC: how many conjunctions of `degree` variables hold in both vectors, C(⟨x,z⟩, degree).
 
@@ -58,15 +57,14 @@ class MonotoneConjunctiveKernel(OneDegree):
            [1., 1.]])
     """
 
-    logarithmic: ClassVar[bool] = True
+    logarithmic = True
 
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
         """Return log C(s, degree)."""
         return log_binomials(n, self.degree)[s]
 
 
-@KERNELS.add("md")
-@dataclass(frozen=True)
+@register_kernel("md")
 class MonotoneDisjunctiveKernel(OneDegree):
     """mD: how many disjunctions of `degree` variables hold in both vectors.
 
@@ -117,14 +115,13 @@ class MonotoneDisjunctiveKernel(OneDegree):
         )
 
 
-@KERNELS.add("negation")
-@dataclass(frozen=True)
+@register_kernel("negation")
 class NegationKernel(Kernel):
     """Number of variables that are false in both vectors (6.9). A vector of ones is null."""
 
-    whole: ClassVar[bool] = True
-    tabulated: ClassVar[bool] = True
-    saturates: ClassVar[bool] = True
+    whole = True
+    tabulated = True
+    saturates = True
 
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[Any]:
         """Return n − |x ∪ z|."""
@@ -134,14 +131,13 @@ class NegationKernel(Kernel):
         return n
 
 
-@KERNELS.add("literal")
-@dataclass(frozen=True)
+@register_kernel("literal")
 class LiteralKernel(Kernel):
     """Number of variables that have the same value in both vectors (6.10). No vector is null."""
 
-    whole: ClassVar[bool] = True
-    tabulated: ClassVar[bool] = True
-    saturates: ClassVar[bool] = True
+    whole = True
+    tabulated = True
+    saturates = True
 
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[Any]:
         """Return how many agree."""
@@ -151,43 +147,35 @@ class LiteralKernel(Kernel):
         return 2 * n
 
 
-@KERNELS.add("c")
-@dataclass(frozen=True)
+@register_kernel("c")
 class ConjunctiveKernel(OneDegree):
     """C: how many conjunctions of `degree` literals hold in both vectors. No vector is null.
 
     Source: Polato's thesis, (6.11).
 
-    Parameters
-    ----------
-    degree : int ≥ 1
-        Literals in a conjunction, at most n.
+    Other parameters: as of `MonotoneConjunctiveKernel`, with literals.
     """
 
-    logarithmic: ClassVar[bool] = True
-    literals: ClassVar[int] = 2
-    saturates: ClassVar[bool] = True
+    logarithmic = True
+    literals = 2
+    saturates = True
 
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
         """Return log C(agreeing variables, degree)."""
         return log_binomials(n, self.degree)[n - a - b + 2 * s]
 
 
-@KERNELS.add("d")
-@dataclass(frozen=True)
+@register_kernel("d")
 class DisjunctiveKernel(OneDegree):
     """D: how many disjunctions of `degree` literals hold in both vectors. No vector is null.
 
     Source: Polato's thesis, (6.12); 6.5.4 prints a wrong sign and index.
 
-    Parameters
-    ----------
-    degree : int ≥ 1
-        Literals in a disjunction, at most n.
+    Other parameters: as of `MonotoneDisjunctiveKernel`, with literals.
     """
 
-    literals: ClassVar[int] = 2
-    saturates: ClassVar[bool] = True
+    literals = 2
+    saturates = True
 
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
         """Return the share of the 2^degree C(n, degree) disjunctions that both satisfy."""

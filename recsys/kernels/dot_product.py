@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import comb
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.kernels.base import KERNELS, Kernel
+from recsys.kernels.base import Kernel, register_kernel
 from recsys.utils.validation import check_real
 
 
-@KERNELS.add("linear", "ml")
-@dataclass(frozen=True)
+@register_kernel("linear", "ml")
 class LinearKernel(Kernel):
     """⟨x, z⟩: the number of common ones. A vector without ones is null."""
 
-    whole: ClassVar[bool] = True
-    tabulated: ClassVar[bool] = True
+    whole = True
+    tabulated = True
 
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[Any]:
         """Return s."""
@@ -29,8 +27,7 @@ class LinearKernel(Kernel):
         return n
 
 
-@KERNELS.add("polynomial")
-@dataclass(frozen=True)
+@register_kernel("polynomial")
 class PolynomialKernel(Kernel):
     """(alpha·⟨x, z⟩ + coef)^degree. With coef > 0 no vector is null.
 
@@ -58,8 +55,8 @@ class PolynomialKernel(Kernel):
         check_real("coef", self.coef, 0.0)
         check_real("alpha", self.alpha, 0.0, open_low=True)
 
-    logarithmic: ClassVar[bool] = True
-    tabulated: ClassVar[bool] = True
+    logarithmic = True
+    tabulated = True
 
     @property
     def whole(self) -> bool:  # type: ignore[override]
@@ -74,8 +71,7 @@ class PolynomialKernel(Kernel):
         return comb(n + self.degree, n) if self.coef > 0 else comb(n + self.degree - 1, self.degree)
 
 
-@KERNELS.add("hp")
-@dataclass(frozen=True)
+@register_kernel("hp")
 class HomogeneousPolynomialKernel(Kernel):
     """⟨x, z⟩^degree. A vector without ones is null.
 
@@ -86,9 +82,9 @@ class HomogeneousPolynomialKernel(Kernel):
 
     degree: int = 2
 
-    logarithmic: ClassVar[bool] = True
-    whole: ClassVar[bool] = True
-    tabulated: ClassVar[bool] = True
+    logarithmic = True
+    whole = True
+    tabulated = True
 
     def __post_init__(self) -> None:
         self._keep_integer("degree")
@@ -101,8 +97,7 @@ class HomogeneousPolynomialKernel(Kernel):
         return comb(n + self.degree - 1, self.degree)
 
 
-@KERNELS.add("rbf")
-@dataclass(frozen=True)
+@register_kernel("rbf")
 class RBFKernel(Kernel):
     """exp(−gamma·‖x − z‖²), where ‖x − z‖² = |x| + |z| − 2⟨x,z⟩. No vector is null.
 
@@ -118,21 +113,20 @@ class RBFKernel(Kernel):
         if self.gamma is not None:
             check_real("gamma", self.gamma, 0.0, open_low=True)
 
-    logarithmic: ClassVar[bool] = True
-    tabulated: ClassVar[bool] = True
-    saturates: ClassVar[bool] = True
+    logarithmic = True
+    tabulated = True
+    saturates = True
 
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
         """Return the exponent."""
         return -(1.0 / n if self.gamma is None else self.gamma) * (a + b - 2 * s)
 
 
-@KERNELS.add("tanimoto")
-@dataclass(frozen=True)
+@register_kernel("tanimoto")
 class TanimotoKernel(Kernel):
     """|x ∩ z| / |x ∪ z|, and 1 for two vectors without ones. No vector is null."""
 
-    tabulated: ClassVar[bool] = True
+    tabulated = True
 
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
         """Return the share of the union that is common."""

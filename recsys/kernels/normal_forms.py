@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.errors import InputError
-from recsys.kernels.base import KERNELS, Kernel
+from recsys.kernels.base import Kernel, register_kernel
 from recsys.kernels.boolean import (
     ConjunctiveKernel,
     DisjunctiveKernel,
@@ -35,8 +35,8 @@ class _NormalForm(Kernel):
     c: int = 2
 
     inner: ClassVar[type[OneDegree]]  # the kernel of the inner formulas
-    whole: ClassVar[bool] = True
-    saturates: ClassVar[bool] = True
+    whole = True
+    saturates = True
 
     def __post_init__(self) -> None:
         self._keep_integer("d")
@@ -46,7 +46,7 @@ class _NormalForm(Kernel):
 class _Disjunctions(_NormalForm):
     """Disjunctions of d conjunctions."""
 
-    log_literals: ClassVar[float] = 0.0  # logarithm of the literals of a variable
+    log_literals = 0.0  # logarithm of the literals of a variable
 
     def check_width(self, n: int) -> None:
         check_integer("c", self.c, 1, n)
@@ -87,7 +87,7 @@ class _Disjunctions(_NormalForm):
 class _Conjunctions(_NormalForm):
     """Conjunctions of c disjunctions."""
 
-    logarithmic: ClassVar[bool] = True
+    logarithmic = True
 
     def check_width(self, n: int) -> None:
         check_integer("d", self.d, 1, n)
@@ -101,8 +101,7 @@ class _Conjunctions(_NormalForm):
         return comb(int(self.inner(self.d)._dimension(n)), self.c)
 
 
-@KERNELS.add("mdnf")
-@dataclass(frozen=True)
+@register_kernel("mdnf")
 class MonotoneDNFKernel(_Disjunctions):
     """mDNF(d, c): how many disjunctions of d conjunctions of c variables hold in both vectors.
 
@@ -123,31 +122,24 @@ class MonotoneDNFKernel(_Disjunctions):
            [5., 5.]])
     """
 
-    inner: ClassVar[type[OneDegree]] = MonotoneConjunctiveKernel
+    inner = MonotoneConjunctiveKernel
 
 
-@KERNELS.add("dnf")
-@dataclass(frozen=True)
+@register_kernel("dnf")
 class DNFKernel(_Disjunctions):
     """DNF(d, c): how many disjunctions of d conjunctions of c literals hold in both vectors.
 
     No vector is null.
     Source: Polato's thesis, (6.16).
 
-    Parameters
-    ----------
-    d : int ≥ 1
-        Conjunctions in a formula.
-    c : int ≥ 1
-        Literals in a conjunction, at most n.
+    Other parameters: as of `MonotoneDNFKernel`, with literals.
     """
 
-    inner: ClassVar[type[OneDegree]] = ConjunctiveKernel
-    log_literals: ClassVar[float] = float(np.log(2.0))
+    inner = ConjunctiveKernel
+    log_literals = float(np.log(2.0))
 
 
-@KERNELS.add("mcnf")
-@dataclass(frozen=True)
+@register_kernel("mcnf")
 class MonotoneCNFKernel(_Conjunctions):
     """mCNF(c, d): how many conjunctions of c disjunctions of d variables hold in both vectors.
 
@@ -162,29 +154,22 @@ class MonotoneCNFKernel(_Conjunctions):
         Disjunctions in a formula.
     """
 
-    inner: ClassVar[type[OneDegree]] = MonotoneDisjunctiveKernel
+    inner = MonotoneDisjunctiveKernel
 
 
-@KERNELS.add("cnf")
-@dataclass(frozen=True)
+@register_kernel("cnf")
 class CNFKernel(_Conjunctions):
     """CNF(c, d): how many conjunctions of c disjunctions of d literals hold in both vectors.
 
     Source: Polato's thesis, (6.20).
 
-    Parameters
-    ----------
-    d : int ≥ 1
-        Literals in a disjunction, at most n.
-    c : int ≥ 1
-        Disjunctions in a formula.
+    Other parameters: as of `MonotoneCNFKernel`, with literals.
     """
 
-    inner: ClassVar[type[OneDegree]] = DisjunctiveKernel
+    inner = DisjunctiveKernel
 
 
-@KERNELS.add("mdnf-sum")
-@dataclass(frozen=True)
+@register_kernel("mdnf-sum")
 class MonotoneDNFSumKernel(_Disjunctions):
     """κ*: how many disjunctions of up to d conjunctions of up to c variables hold in both vectors.
 
@@ -208,7 +193,7 @@ class MonotoneDNFSumKernel(_Disjunctions):
     d: int = 5
     c: int = 5
 
-    inner: ClassVar[type[OneDegree]] = MonotoneConjunctiveSumKernel
+    inner = MonotoneConjunctiveSumKernel
 
     def _numbers(self) -> Sequence[int]:
         return range(1, self.d + 1)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from math import exp, log
-from typing import Any, ClassVar, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,7 +71,7 @@ class Expression(Kernel):
     operands: tuple[Expression, ...] = ()
     name: str = "x"  # of a slot
 
-    whole: ClassVar[bool] = True
+    whole = True
 
     def __str__(self) -> str:
         """Return text that `parse` reads back."""

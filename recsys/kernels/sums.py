@@ -5,18 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from math import comb
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.kernels.base import KERNELS, Kernel
+from recsys.kernels.base import Kernel, register_kernel
 from recsys.kernels.boolean import OneDegree, log_binomials
 from recsys.utils.validation import check_integer, check_real
 
 
-@KERNELS.add("mc-sum", "itemset")
-@dataclass(frozen=True)
+@register_kernel("mc-sum", "itemset")
 class MonotoneConjunctiveSumKernel(OneDegree):
     """Σ mC of degrees 1…degree. A vector without ones is null.
 
@@ -29,7 +28,7 @@ class MonotoneConjunctiveSumKernel(OneDegree):
         Largest number of variables in a conjunction, at most n.
     """
 
-    logarithmic: ClassVar[bool] = True
+    logarithmic = True
 
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
         """Return log Σ C(s, c)."""
@@ -39,8 +38,7 @@ class MonotoneConjunctiveSumKernel(OneDegree):
         return sum(comb(n, i) for i in range(1, self.degree + 1))
 
 
-@KERNELS.add("all-subsets")
-@dataclass(frozen=True)
+@register_kernel("all-subsets")
 class AllSubsetsKernel(Kernel):
     """2^⟨x,z⟩: how many sets of variables, the empty one included, are true in both vectors.
 
@@ -48,9 +46,9 @@ class AllSubsetsKernel(Kernel):
     Source: Polato's thesis, (4.28).
     """
 
-    logarithmic: ClassVar[bool] = True
-    whole: ClassVar[bool] = True
-    tabulated: ClassVar[bool] = True
+    logarithmic = True
+    whole = True
+    tabulated = True
 
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
         """Return s log 2."""
@@ -65,8 +63,8 @@ class _Sadohara(Kernel):
     arity: int | None = None
     sigma: float = 1.0
 
-    logarithmic: ClassVar[bool] = True
-    tabulated: ClassVar[bool] = True
+    logarithmic = True
+    tabulated = True
 
     def __post_init__(self) -> None:
         if self.arity is not None:
@@ -88,8 +86,7 @@ class _Sadohara(Kernel):
         return power + np.log(-np.expm1(-power))
 
 
-@KERNELS.add("sadohara-mdnf")
-@dataclass(frozen=True)
+@register_kernel("sadohara-mdnf")
 class SadoharaMonotoneDNFKernel(_Sadohara):
     """Conjunctions of up to `arity` variables true in both vectors, each worth sigma^size.
 
@@ -112,8 +109,7 @@ class SadoharaMonotoneDNFKernel(_Sadohara):
         return sum(comb(n, i) for i in range(1, (self.arity or n) + 1))
 
 
-@KERNELS.add("sadohara-dnf")
-@dataclass(frozen=True)
+@register_kernel("sadohara-dnf")
 class SadoharaDNFKernel(_Sadohara):
     """Conjunctions of up to `arity` literals true in both vectors, each worth sigma^size.
 
@@ -121,15 +117,10 @@ class SadoharaDNFKernel(_Sadohara):
     Source: Polato's thesis, (4.22), (4.24) and (4.26), whose factor is σxz + σ(1−x)(1−z) + 1;
     they combine.
 
-    Parameters
-    ----------
-    arity : int ≥ 1, optional
-        Largest number of literals in a conjunction, at most n; all by default.
-    sigma : float > 0
-        Below 1 short conjunctions count more, above 1 long ones.
+    Other parameters: as of `SadoharaMonotoneDNFKernel`, with literals.
     """
 
-    saturates: ClassVar[bool] = True
+    saturates = True
 
     def of_counts(self, s: Any, a: Any, b: Any, n: int) -> NDArray[np.float64]:
         """Return the logarithm of the sum over agreeing variables."""
