@@ -188,13 +188,6 @@ def decision(comparisons: list[dict[str, Any]]) -> str:
 
     The recommended model has the largest number of better minus worse comparisons over all metrics with
     a direction; ties are resolved by the number of better means. "" without comparisons.
-
-    Examples
-    --------
-    >>> pair = {"first": "a", "second": "b", "better": "more", "difference": 0.1}
-    >>> clear, unclear = ({"metric": m, "differs_clearly": m == "auc"} for m in ("auc", "map"))
-    >>> decision([pair | clear, pair | unclear])
-    'Use a: it is better than b on auc, and does not differ clearly from b on map'
     """
     leads: dict[str, tuple[int, int]] = {}  # better less worse comparisons, and means
     outcomes: dict[str, list[tuple[int, str, str]]] = {}  # of each model: whether clear, other, metric

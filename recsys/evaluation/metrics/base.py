@@ -135,18 +135,6 @@ class ListMetric(Metric):
 METRICS: Registry[Metric] = Registry("metric", package="recsys.evaluation.metrics")
 
 
-def ranking_metric(
-    name: str, definition: str, gain: int, normalize: Normalize, *, cutoff: bool = True
-) -> Callable[[Function], Function]:
-    """Register a `RankingMetric` beside the function that measures it alone."""
-
-    def register(function: Function) -> Function:
-        METRICS.add(name)(RankingMetric(name, definition, cutoff=cutoff, gain=gain, normalize=normalize))
-        return function
-
-    return register
-
-
 def list_metric(
     name: str, definition: str, *, per_user: bool = True, better: str = "more"
 ) -> Callable[[Function], Function]:

@@ -9,7 +9,7 @@ A user without positives (or, for AUC, without negatives) has the value NaN.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,13 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from recsys.errors import InputError
-from recsys.evaluation.metrics.base import (
-    METRICS,
-    Metric,
-    RankingMetric,
-    check_ranked,
-    ranking_metric,
-)
+from recsys.evaluation.metrics.base import METRICS, Metric, Normalize, RankingMetric, check_ranked
 from recsys.evaluation.metrics.expectation import (
     ANY_HIT,
     DISCOUNTED_HITS,
@@ -36,131 +30,7 @@ from recsys.evaluation.metrics.expectation import (
 from recsys.utils.features import as_array
 from recsys.utils.validation import check_choice, check_integer, clean_matrix
 
-
-def _over_ideal(total: NDArray, k: int, positives: NDArray) -> NDArray:
-    gains = np.cumsum(1.0 / np.log2(np.arange(2, k + 2)))
-    return total / gains[np.minimum(k, positives) - 1]
-
-
-@ranking_metric(
-    "auc",
-    "share of (positive, negative) pairs ranked right, ties one half; train items in neither set",
-    PAIRS,
-    lambda total, k, positives: total,
-    cutoff=False,
-)
-def auc(ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix) -> NDArray[np.float64]:
-    """Return the exact AUC of each user; tied pairs count one half.
-
-    Parameters
-    ----------
-    ranking : (users, items) float scores, or (users, N) int ranked ids
-        Missing ids tie below the listed ones.
-    train, test : (users, items) CSR
-        Rows of the same users.
-
-    Returns
-    -------
-    (users,) float64
-
-    Notes
-    -----
-    Source: Polato's thesis, (3.4).
-
-    Examples
-    --------
-    >>> train, test = sp.csr_matrix([[1, 0, 0, 0]]), sp.csr_matrix([[0, 1, 0, 0]])
-    >>> auc([[0.9, 0.2, 0.1, 0.4]], train, test)
-    array([0.5])
-    """
-    return _per_user("auc", ranking, train, test, 1)
-
-
-@ranking_metric(
-    "map",
-    "average precision at k, divided by min(k, positives)",
-    PRECISION_AT_HITS,
-    lambda total, k, positives: total / np.minimum(k, positives),
-)
-@ranking_metric(
-    "map-full",
-    "average precision at k, divided by all positives (the thesis' (3.5), trec_eval)",
-    PRECISION_AT_HITS,
-    lambda total, k, positives: total / positives,
-)
-def average_precision(
-    ranking: ArrayLike,
-    train: sp.csr_matrix,
-    test: sp.csr_matrix,
-    k: int = 10,
-    normalizer: str = "positives",
-) -> NDArray[np.float64]:
-    """Return AP@k of each user, over the positives (3.5), or over min(k, positives) for "min"."""
-    check_choice("normalizer", normalizer, ("positives", "min"))
-    name = "map-full" if normalizer == "positives" else "map"
-    return _per_user(name, ranking, train, test, k)
-
-
-@ranking_metric(
-    "ndcg",
-    "DCG over the ideal DCG at min(k, positives), gain 1, discount log2(rank + 1)",
-    DISCOUNTED_HITS,
-    _over_ideal,
-)
-def ndcg(
-    ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix, k: int = 10
-) -> NDArray[np.float64]:
-    """Return nDCG@k of each user with the ideal DCG at min(k, positives); arguments as in `auc`."""
-    return _per_user("ndcg", ranking, train, test, k)
-
-
-@ranking_metric(
-    "precision",
-    "positives among the first k, divided by k",
-    HITS,
-    lambda total, k, positives: total / k,
-)
-def precision(
-    ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix, k: int = 10
-) -> NDArray[np.float64]:
-    """Return the positives among the first k, divided by k; arguments as in `auc`."""
-    return _per_user("precision", ranking, train, test, k)
-
-
-@ranking_metric(
-    "recall",
-    "positives among the first k, divided by all positives",
-    HITS,
-    lambda total, k, positives: total / positives,
-)
-def recall(
-    ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix, k: int = 10
-) -> NDArray[np.float64]:
-    """Return the positives among the first k, divided by all; arguments as in `auc`."""
-    return _per_user("recall", ranking, train, test, k)
-
-
-@ranking_metric(
-    "hit", "1 if a positive is among the first k", ANY_HIT, lambda total, k, positives: total
-)
-def hit_rate(
-    ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix, k: int = 10
-) -> NDArray[np.float64]:
-    """Return 1 if a positive is among the first k, else 0; arguments as in `auc`."""
-    return _per_user("hit", ranking, train, test, k)
-
-
-@ranking_metric(
-    "mrr",
-    "one over the rank of the first positive within k, else 0",
-    RECIPROCAL_RANK,
-    lambda total, k, positives: total,
-)
-def mrr(
-    ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix, k: int = 10
-) -> NDArray[np.float64]:
-    """Return one over the rank of the first positive within k, else 0; arguments as in `auc`."""
-    return _per_user("mrr", ranking, train, test, k)
+Measure = Callable[..., NDArray[np.float64]]
 
 
 def ranking_values(
@@ -186,13 +56,104 @@ def ranking_values(
     return out
 
 
-def _per_user(
-    name: str, ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix, k: int
+def ranking_metric(
+    name: str,
+    definition: str,
+    gain: int,
+    normalize: Normalize = lambda total, k, positives: total,
+    *,
+    cutoff: bool = True,
+) -> Measure:
+    """Register a metric: its gain, divided by what depends on k and the positives.
+
+    Return the function that measures it alone.
+    """
+    metric = RankingMetric(name, definition, cutoff=cutoff, gain=gain, normalize=normalize)
+    METRICS.add(name)(metric)
+
+    def measure(
+        ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix, k: int = 10
+    ) -> NDArray[np.float64]:
+        check_integer("k", k, 1)
+        train, test = clean_matrix(train, name="train"), clean_matrix(test, name="test")
+        scores = _as_scores(ranking, test.shape)
+        return ranking_values([(metric, k, name)], scores, train, test)[:, 0]
+
+    measure.__name__ = measure.__qualname__ = name
+    measure.__doc__ = f"""Return the metric {name} of each user: {definition}.
+
+    Parameters
+    ----------
+    ranking : (users, items) float scores, or (users, N) int ranked ids
+        Missing ids tie below the listed ones.
+    train, test : (users, items) CSR
+        Rows of the same users.
+    k : int ≥ 1
+        Length of the list, for metrics with a cutoff.
+
+    Returns
+    -------
+    (users,) float64
+    """
+    return measure
+
+
+def _over_ideal(total: NDArray, k: int, positives: NDArray) -> NDArray:
+    gains = np.cumsum(1.0 / np.log2(np.arange(2, k + 2)))
+    return total / gains[np.minimum(k, positives) - 1]
+
+
+auc = ranking_metric(
+    "auc",
+    "share of (positive, negative) pairs ranked right, ties one half; train items in neither set",
+    PAIRS,
+    cutoff=False,
+)
+ndcg = ranking_metric(
+    "ndcg",
+    "DCG over the ideal DCG at min(k, positives), gain 1, discount log2(rank + 1)",
+    DISCOUNTED_HITS,
+    _over_ideal,
+)
+_map = ranking_metric(
+    "map",
+    "average precision at k, divided by min(k, positives)",
+    PRECISION_AT_HITS,
+    lambda total, k, positives: total / np.minimum(k, positives),
+)
+_map_full = ranking_metric(
+    "map-full",
+    "average precision at k, divided by all positives (the thesis' (3.5), trec_eval)",
+    PRECISION_AT_HITS,
+    lambda total, k, positives: total / positives,
+)
+precision = ranking_metric(
+    "precision",
+    "positives among the first k, divided by k",
+    HITS,
+    lambda total, k, positives: total / k,
+)
+recall = ranking_metric(
+    "recall",
+    "positives among the first k, divided by all positives",
+    HITS,
+    lambda total, k, positives: total / positives,
+)
+hit_rate = ranking_metric("hit", "1 if a positive is among the first k", ANY_HIT)
+mrr = ranking_metric("mrr", "one over the rank of the first positive within k, else 0", RECIPROCAL_RANK)
+
+
+def average_precision(
+    ranking: ArrayLike,
+    train: sp.csr_matrix,
+    test: sp.csr_matrix,
+    k: int = 10,
+    normalizer: str = "positives",
 ) -> NDArray[np.float64]:
-    check_integer("k", k, 1)
-    train, test = clean_matrix(train, name="train"), clean_matrix(test, name="test")
-    scores = _as_scores(ranking, test.shape)
-    return ranking_values([(METRICS.get(name), k, name)], scores, train, test)[:, 0]
+    """Return AP@k of each user, over the positives (3.5), or over min(k, positives) for "min"."""
+    check_choice("normalizer", normalizer, ("positives", "min"))
+    measure = _map if normalizer == "min" else _map_full
+    return measure(ranking, train, test, k)
 
 
 def _as_scores(ranking: ArrayLike, shape: tuple[int, int]) -> NDArray[np.floating]:
