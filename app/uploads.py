@@ -131,7 +131,8 @@ def preview(content: bytes, name: str, sheet: str | None, form: dict[str, Any]) 
     """Return the first rows of an upload, and the roles that its columns' names tell."""
     with saved(content, name, sheet) as path:
         table = read_table(path, **form)
-        first = [table.get(one)[:SHOWN].to_pylist() for one in dict.fromkeys(table.names)]
+        cells = table.read(list(dict.fromkeys(table.names)))
+        first = [cells[one][:SHOWN].to_pylist() for one in table.names]
     if len(table.names) < 2:
         raise InputError(f"{name[:60]}: one column only; a column of users and one of items are needed")
     rows = pd.DataFrame(dict(enumerate(first)), dtype=object).fillna("").astype(str)
@@ -150,7 +151,7 @@ def frame(content: bytes, name: str) -> pd.DataFrame:
     """Return an upload as a table whose columns are numbers or texts, also with decimal commas."""
     with saved(content, name) as path:
         table = read_table(path)
-        return pd.DataFrame({column: feature(table.column(column)) for column in table.names})
+        return pd.DataFrame({name: feature(cells) for name, cells in table.columns(table.names).items()})
 
 
 def unique(names: list[str]) -> list[str]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from recsys.errors import InputError
@@ -19,6 +21,7 @@ from recsys.utils.dates import FIRST, LAST
 
 NONE = "none"  # of ratings or times: that there are none, whatever columns are called
 MOST = 60  # names in a message
+WIDE = 20  # columns, beyond which each may be an item
 
 # Names in public tables, without blanks and marks; the earlier of two in one table wins.
 USER = (
@@ -88,8 +91,9 @@ MISSING = frozenset(("", "na", "n/a", "nan", "nat", "null", "none", "\\n", "unde
 SCIENTIFIC = re.compile(r"[+-]?\d+(?:[.,]\d+)?[eE]\+?\d+")
 NO_ID = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d|\d+[.,]\d|\d+:\d\d")  # dates and fractions
 WHOLE = re.compile(r"[+-]?\d+\.0+")
-COMMA = re.compile(r"[+-]?\d+(,\d+)?")
+COMMA = re.compile(r"[+-]?(\d+(,\d+)?|\d{1,3}(\.\d{3})+,\d+)")  # a decimal comma: 4,5 or 1.234,5
 GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+")
+LEADING_ZERO = re.compile(r"0\d")
 LARGEST = float(np.finfo(np.float32).max)
 UNITS = {1.0: "seconds", 1e3: "milliseconds", 1e6: "microseconds", 1e9: "nanoseconds"}  # of epochs
 DAYS_FIRST = ("%d/%m/%Y", "%d/%m/%y", "%d-%m-%Y", "%d-%m-%y")
@@ -150,6 +154,7 @@ def find_columns(
     """
     if not header:
         ids = [name for name, cell in zip(names, first, strict=True) if not NO_ID.match(cell.strip())]
+        ids = ids if len(names) <= WIDE else []
         return {"user": ids[:1], "item": ids[1:2], "rating": [], "time": []}
     found: dict[str, list[str]] = {}
     for role, exact in EXACT.items():
@@ -187,7 +192,7 @@ def no_role(where: str, role: str, names: Sequence[str], named: bool) -> InputEr
     """Return the error for a table without users or items; it lists the columns, likely ones first."""
     words = {*EXACT[role], *WORDS[role]}
     likely = sorted(names, key=lambda name: words.isdisjoint(words_of(name)))
-    wide = "; if each column is an item, melt the table first" if len(names) > 20 else ""
+    wide = "; if each column is an item, melt the table first" if len(names) > WIDE else ""
     found = f"found: {some(likely)}{wide}{_unnamed(named)}"
     return InputError(f"{where}: no {role} column; name it with {role}= (--{role}-col); {found}")
 
@@ -207,16 +212,20 @@ class Ids(NamedTuple):
 class Cells:
     """A column of numbers or points in time, a row each."""
 
-    values: NDArray[np.float64]
+    values: NDArray[np.float64]  # NaN for missing and unreadable cells
     missing: NDArray[np.bool_]
-    unreadable: NDArray[np.bool_]
-    example: str = ""  # a cell that cannot be read
-    notes: list[str] = field(default_factory=list)
+    note: str = ""
     decimal: str | None = None
     day_first: bool | None = None
 
+    @property
+    def unreadable(self) -> NDArray[np.bool_]:
+        """Cells that are filled with something else."""
+        return np.isnan(self.values) & ~self.missing
 
-def _kind(column: Any) -> Any:
+
+def kind_of_cells(column: Any) -> Any:
+    """Return the type of a column's cells, also where they are stored as a dictionary."""
     return column.type.value_type if pa.types.is_dictionary(column.type) else column.type
 
 
@@ -224,35 +233,50 @@ def _is_text(kind: Any) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
 
 
-def _text(cell: Any) -> str:
+def _text(cell: Any) -> Any:
     if isinstance(cell, list):
         return "|".join(map(str, cell))
-    return cell.decode(errors="backslashreplace") if isinstance(cell, bytes) else str(cell)
+    return cell.decode(errors="backslashreplace") if isinstance(cell, bytes) else cell
 
 
 def coded(column: Any) -> tuple[NDArray[np.int32], list[Any]]:
-    """Return a code for each cell, −1 where it is null, and the different cells."""
-    kind = _kind(column)
+    """Return a code for each cell, −1 where it is null, and the different cells.
+
+    Text that is nothing but integers becomes integers.
+    """
+    kind = kind_of_cells(column)
+    if pa.types.is_nested(kind):
+        cells = [None if cell is None else str(_text(cell)) for cell in column.to_pylist()]
+        column = pa.chunked_array([pa.array(cells, pa.large_string())])
+    elif _is_text(column.type):
+        with suppress(pa.ArrowInvalid):  # integers take half the time of text
+            codes, values = _encoded(column.cast(pa.int64()))
+            lengths = np.array([*(len(str(value)) for value in values), 0], dtype=np.uint8)
+            # 007, +7 and −0 are longer than the integers that they are read as.
+            if lengths[codes].sum(dtype=np.int64) == pc.sum(pc.binary_length(column)).as_py():
+                return codes, values
+    codes, values = _encoded(column)
+    return codes, list(map(_text, values))
+
+
+def _encoded(column: Any) -> tuple[NDArray[np.int32], list[Any]]:
     if not pa.types.is_dictionary(column.type):
-        if not (pa.types.is_primitive(kind) or pa.types.is_decimal(kind) or _is_text(kind)):
-            cells = [None if cell is None else _text(cell) for cell in column.to_pylist()]
-            column = pa.chunked_array([pa.array(cells, pa.large_string())])
         column = column.dictionary_encode()
     whole = pa.concat_arrays(column.unify_dictionaries().chunks or [pa.array([], column.type)])
     codes = whole.indices.cast(pa.int32()).fill_null(-1).to_numpy(zero_copy_only=False)
-    values = whole.dictionary.to_pylist()
-    return codes, [_text(value) if isinstance(value, bytes) else value for value in values]
+    return codes, whole.dictionary.to_pylist()
 
 
 def ids_of(where: str, name: str, column: Any, as_text: bool = False) -> Ids:
     """Return a column as ids: text, or integers of a table in memory; those of a file are text."""
-    kind, what = _kind(column), f"{where}: {name[:60]}"
+    kind, what = kind_of_cells(column), f"{where}: {name[:60]}"
     temporal = pa.types.is_temporal(kind) and not as_text
     if pa.types.is_nested(kind) or pa.types.is_boolean(kind) or temporal:
         raise InputError(f"{what} must be text or integers, not {kind}")
     codes, values = coded(column)
-    known = [value for value in values if value is not None and value == value]
+    notes: list[str] = []
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        known = [value for value in values if value is not None and value == value]
         if any(abs(value) == np.inf or value != int(value) for value in known):
             raise InputError(f"{what} contains fractions; ids must be text or integers")
         most = 2.0 ** (24 if pa.types.is_float32(kind) else 53)
@@ -262,10 +286,9 @@ def ids_of(where: str, name: str, column: Any, as_text: bool = False) -> Ids:
                 f"not exact from {most:.0f} on; use text or integers"
             )
         values = [int(value) if value is not None and value == value else None for value in values]
-    notes: list[str] = []
-    if not known or isinstance(known[0], str):
+    if any(isinstance(value, str) for value in values):
         values, notes = _clean(name, codes, values)
-    elif as_text:
+    elif as_text or _is_text(kind):
         values = [None if value is None else str(value) for value in values]
     cells = np.empty(len(values) + 1, dtype=object)  # the last one is none, of code −1
     cells[:-1] = values
@@ -273,6 +296,15 @@ def ids_of(where: str, name: str, column: Any, as_text: bool = False) -> Ids:
     used = same.astype(np.int32)[codes]
     order, first = pd.arrays.IntegerArray(used, used < 0).factorize()
     return Ids(order.astype(np.int32), ids[first.to_numpy(np.int32)], notes)
+
+
+def ids_like(known: NDArray[np.object_], ids: Iterable[Any]) -> list[Any]:
+    """Return ids as text or integers, whichever the known ones are."""
+    texts = list(map(str, ids))
+    if not len(known) or isinstance(known[0], str):
+        return texts
+    whole = [text.removeprefix("-").isdecimal() and str(int(text)) == text for text in texts]
+    return [int(text) if one else text for text, one in zip(texts, whole, strict=True)]
 
 
 def _clean(name: str, codes: NDArray[np.int32], values: list[str | None]) -> tuple[list[Any], list[str]]:
@@ -284,16 +316,17 @@ def _clean(name: str, codes: NDArray[np.int32], values: list[str | None]) -> tup
 
     def note(what: Callable[[str], Any], message: str) -> None:
         found = [k for k, text in enumerate(texts) if text and what(text)]
-        rows = int(np.isin(codes, found).sum()) if found else 0
-        if rows:
-            notes.append(f"{name}: {message.format(texts[found[0]])}, in rows: {rows:,}")
+        if found:
+            rows = int(np.isin(codes, found).sum())
+            notes.append(f"{name}: {message.format(texts[found[0]][:40])}, in rows: {rows:,}")
 
     note(lambda text: text.lower() in MISSING, "{!r} is read as an id")
+    note(lambda text: "\n" in text, "{!r} is an id of several lines")
     note(SCIENTIFIC.fullmatch, "export ids as text: those such as {} have lost digits")
     return [text or None for text in texts], notes
 
 
-def parsed(texts: Sequence[str], decimal: str | None = None) -> tuple[NDArray[np.float64], str | None]:
+def _parsed(texts: Sequence[str], decimal: str | None) -> tuple[NDArray[np.float64], str | None]:
     """Return texts as numbers, NaN for others, and the decimal mark where it is a comma."""
     cells = pd.Series(texts, dtype=object)
     if decimal is None and any("," in text for text in texts):
@@ -302,30 +335,21 @@ def parsed(texts: Sequence[str], decimal: str | None = None) -> tuple[NDArray[np
         if all(map(COMMA.fullmatch, filled)) and not all(map(GROUPED.fullmatch, commas)):
             decimal = ","
     if decimal == ",":
-        cells = cells.str.replace(".", "\0", regex=False).str.replace(",", ".", regex=False)
+        cells = cells.where(cells.str.fullmatch(COMMA), "").str.replace(".", "").str.replace(",", ".")
     return np.array(pd.to_numeric(cells, errors="coerce"), dtype=np.float64), decimal
 
 
 def floats(column: Any, decimal: str | None = None) -> NDArray[np.float64] | None:
     """Return a column as floats, missing ones NaN; None if some cells are no numbers."""
-    kind = _kind(column)
+    kind = kind_of_cells(column)
     if pa.types.is_temporal(kind):
         return None
     ways = [pa.int64(), pa.float64()] if decimal != "," else [pa.int64()]
     for way in ways if _is_text(kind) else [pa.float64()]:
-        try:
+        with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
             numbers = column.cast(way, safe=_is_text(kind)).cast(pa.float64(), safe=False)
             return np.array(numbers.to_numpy(), dtype=np.float64)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            continue
     return None
-
-
-def _cells(values: NDArray[np.float64]) -> Cells:
-    infinite = np.isinf(values)
-    cells = Cells(values, np.isnan(values), infinite)
-    values[infinite] = np.nan
-    return cells
 
 
 def texts_of(column: Any) -> tuple[NDArray[np.int32], list[str]]:
@@ -337,39 +361,33 @@ def texts_of(column: Any) -> tuple[NDArray[np.int32], list[str]]:
 def _of_texts(codes: NDArray[np.int32], texts: list[str], values: NDArray[np.float64]) -> Cells:
     """Return the cells of a column of text, where `values` are the numbers of its different texts."""
     missing = np.array([text.lower() in MISSING for text in texts])
-    bad = ~np.isfinite(values) & ~missing
-    values = np.where(np.isfinite(values), values, np.nan)
-    example = texts[int(np.argmax(bad))] if bad.any() else ""
-    return Cells(values[codes], missing[codes], bad[codes], example)
+    return Cells(np.where(np.isfinite(values), values, np.nan)[codes], missing[codes])
 
 
-def numbers_of(where: str, name: str, column: Any, decimal: str | None = None) -> Cells:
-    """Return a column as numbers."""
+def numbers_of(column: Any, decimal: str | None = None) -> Cells:
+    """Return a column as numbers; infinite ones cannot be read."""
     values = floats(column, decimal)
-    if values is None:
-        codes, texts = texts_of(column)
-        values, decimal = parsed(texts, decimal)
-        cells = _of_texts(codes, texts, values)
-        cells.decimal = decimal
-    else:
-        cells = _cells(values)
-    if (np.abs(cells.values) > LARGEST).any():
-        raise InputError(f"{where}: {name[:60]} contains numbers beyond {LARGEST:.2g}")
+    if values is not None:
+        missing = np.isnan(values)
+        values[np.isinf(values)] = np.nan
+        return Cells(values, missing)
+    codes, texts = texts_of(column)
+    values, decimal = _parsed(texts, decimal)
+    cells = _of_texts(codes, texts, values)
+    cells.decimal = decimal
     return cells
 
 
 def times_of(where: str, name: str, column: Any, day_first: bool | None = None) -> Cells:
     """Return a column as points in time: seconds since 1970 of dates and epochs, or plain numbers."""
     if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type):
-        moments = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
-        return _cells(moments.cast(pa.float64(), safe=False).to_numpy() / 1e6)
-    numbers = floats(column)
-    if numbers is not None:
-        return _epochs(where, name, _cells(numbers))
-    codes, texts = texts_of(column)
-    cells = _of_texts(codes, texts, parsed(texts, ".")[0])
+        moments = numbers_of(column.cast(pa.timestamp("us"), safe=False).cast(pa.int64()))
+        moments.values /= 1e6
+        return moments
+    cells = numbers_of(column, ".")
     if 2 * int(cells.unreadable.sum()) <= int((~cells.missing).sum()):
         return _epochs(where, name, cells)
+    codes, texts = texts_of(column)
     values, first = _dates(where, name, texts, day_first)
     cells = _of_texts(codes, texts, values)
     cells.day_first = first
@@ -392,8 +410,7 @@ def _epochs(where: str, name: str, cells: Cells) -> Cells:
     epoch = (seconds >= FIRST) & (seconds <= LAST)
     if (scale > 1).any() and 2 * epoch.sum() >= len(known):
         units = " and ".join(UNITS[one] for one in np.unique(scale[epoch]))
-        cells.notes.append(f"times of {name} are {units} since 1970, read as seconds")
-        cells.unreadable[finite] = ~epoch
+        cells.note = f"times of {name} are {units} since 1970, read as seconds"
         cells.values[finite] = np.where(epoch, seconds, np.nan)
         return cells
     late = np.abs(seconds) > LAST

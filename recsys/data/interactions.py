@@ -12,7 +12,7 @@ import pyarrow as pa
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from recsys.data.columns import Columns, floats, ids_of, times_of, title_column
+from recsys.data.columns import Columns, Ids, floats, ids_of, times_of, title_column
 from recsys.data.tables import as_arrow
 from recsys.errors import InputError, OutOfRangeError
 from recsys.utils.validation import check_choice, check_real, clean_matrix
@@ -61,8 +61,7 @@ class Interactions:
             index = np.asarray(getattr(self, what))
             if index.ndim != 1 or index.dtype.kind not in "iu":
                 raise InputError(
-                    f"{self.name}: {what} must be integers in one dimension (from_ids takes ids), "
-                    f"not {index.ndim}-dimensional {index.dtype}"
+                    f"{self.name}: {what} must be integers in one dimension (from_ids takes ids)"
                 )
             if len(index) and (index.min() < 0 or index.max() >= len(ids)):
                 raise OutOfRangeError(f"{self.name}: {what} must be within 0…{len(ids) - 1}")
@@ -115,17 +114,11 @@ class Interactions:
             raise InputError(f"{name}: columns must have equal lengths; there are {sizes}")
         if len(columns["users"]) == 0:
             raise InputError(f"{name}: no interactions")
-        u, i = (ids_of(name, what, columns.pop(what)) for what in ("users", "items"))
-        for what, ids in (("users", u), ("items", i)):
-            if (ids.codes < 0).any():
-                row = int(np.argmax(ids.codes < 0))
-                raise InputError(
-                    f"{name}: row {row} of {what} has no id (None or NaN): drop or fill such rows"
-                )
+        check_duplicates(duplicates, weight is not None)
+        u, i = (_ids(name, what, columns.pop(what)) for what in ("users", "items"))
         numbers: dict[str, Any] = {
             what: _numbers(name, what, column) for what, column in columns.items()
         }
-        check_duplicates(duplicates, weight is not None)
         return merged(
             u.codes, i.codes, u.ids, i.ids, **numbers, duplicates=duplicates, name=name, notes=notes
         )
@@ -442,22 +435,17 @@ def subset(data: Interactions, keep: NDArray[np.bool_], note: str = "") -> Inter
 
 def _excluded(data: Interactions, out: NDArray[np.bool_]) -> Interactions:
     """Return the pairs that were left out, these among them, over all ids of the reading."""
-    before = data.excluded
-    every = data if before is None else before
-    changed: dict[str, Any] = {}
+    before = [] if data.excluded is None else [data.excluded]
+    columns: dict[str, Any] = {}
     for what in ("user", "item"):
-        ids = getattr(every, f"{what}_ids")
+        columns[f"{what}_ids"] = ids = getattr((*before, data)[0], f"{what}_ids")
         places = pd.Index(ids).get_indexer(pd.Index(getattr(data, f"{what}_ids")))
-        changed |= {f"{what}s": places[getattr(data, f"{what}s")[out]], f"{what}_ids": ids}
-    for name in ("time", "weight"):
-        column = getattr(data, name)
-        changed[name] = None if column is None else column[out]
-    if before is not None:
-        for name in ("users", "items", "time", "weight"):
-            if changed[name] is not None:
-                changed[name] = np.concatenate([getattr(before, name), changed[name]])
-    changed |= {name: changed[name].astype(np.int32) for name in ("users", "items")}
-    return Interactions(**changed)
+        columns[f"{what}s"] = places[getattr(data, f"{what}s")].astype(np.int32)
+    columns |= {"time": data.time, "weight": data.weight}
+    for name, column in columns.items():
+        if not name.endswith("_ids") and column is not None:
+            columns[name] = np.concatenate([*(getattr(one, name) for one in before), column[out]])
+    return Interactions(**columns)
 
 
 def unknown_ids(what: str, known: NDArray[np.object_], absent: Sequence[Any]) -> InputError:
@@ -478,6 +466,14 @@ def _column(name: str, what: str, given: Any) -> Any:
         if given.ndim != 1:
             raise InputError(f"{name}: {what} must be a column with one entry per row")
     return as_arrow(name, what, given)
+
+
+def _ids(name: str, what: str, column: Any) -> Ids:
+    ids = ids_of(name, what, column)
+    if (ids.codes < 0).any():
+        row = int(np.argmax(ids.codes < 0))
+        raise InputError(f"{name}: row {row} of {what} has no id (None or NaN): drop or fill such rows")
+    return ids
 
 
 def _numbers(name: str, what: str, column: Any) -> NDArray[np.float64]:

@@ -15,24 +15,25 @@ from numpy.typing import NDArray
 
 from recsys.data.columns import (
     ITEM_NAMES,
-    MISSING,
+    LARGEST,
+    LEADING_ZERO,
     NONE,
     TITLE,
     USER_NAMES,
     WEIGHT,
+    WIDE,
     Cells,
     Columns,
     Ids,
-    absent,
-    coded,
     find_columns,
-    floats,
+    ids_like,
     ids_of,
+    kind_of_cells,
     no_role,
     numbers_of,
-    parsed,
     plain_name,
     some,
+    texts_of,
     times_of,
 )
 from recsys.data.interactions import Interactions, check_duplicates, check_ids, merged
@@ -80,18 +81,36 @@ def read_rows(
     path = isinstance(table, (str, os.PathLike))
     name = name or (Path(table).name if path else "interactions")
     source = read_table(table, name=None if path else name, **form)
-    where = source.name
-    roles, candidates = _roles(source, chosen, like)
-    wanted = {one: False for options in candidates.values() for one in options}
-    source.load(wanted | {one: role in ("user", "item") for role, one in roles.items()})
-    u, i = (ids_of(where, roles[role], source.column(roles[role]), source.file) for role in ROLES[:2])
+    options = _options(source, chosen, like)
+    read = source.columns(list(dict.fromkeys(one for found in options.values() for one in found)))
+    roles = {role: options[role][0] for role in ("user", "item")}
+    u, i = (ids_of(source.name, one, read[one], source.file) for one in roles.values())
     if len(u.codes) == 0:
-        raise InputError(f"{where}: no interactions; the table has no rows")
-    cells, notes = _cells(source, roles, candidates, decimal, day_first)
+        raise InputError(f"{source.name}: no interactions; the table has no rows")
+    if chosen["item"] is None and like is None and len(i.ids) < 3 and len(source.names) > WIDE:
+        raise no_role(source.name, "item", source.names, source.named)
+    cells: dict[str, Cells] = {}
+    notes = list(source.notes)
+    for role in ROLES[2:]:
+        for one in options[role]:
+            found = _cells(source.name, role, one, read[one], decimal, day_first)
+            filled, bad = int((~found.missing).sum()), int(found.unreadable.sum())
+            named = chosen[role] is not None or one == getattr(like, role, None)
+            if 2 * bad < filled or (named and not filled):
+                roles[role], cells[role] = one, found
+                notes += [found.note] if found.note else []
+                break
+            if named:
+                such = str(read[one][int(np.argmax(found.unreadable))])[:40]
+                raise InputError(
+                    f"{source.name}: {one} is not a {role} column ({such!r}): {bad:,} of {filled:,} "
+                    "cells cannot be read"
+                )
+            notes.append(f"{one} is not read as a {role}: it {'holds none' if filled else 'is empty'}")
     good, left_out = _good(source, roles, u, i, cells)
     lines = [f"{REASONS[why]}, left out: {count:,}" for why, count in left_out.items()]
     if not good.any():
-        raise InputError(f"{where}: no valid rows; {'; '.join(lines)}")
+        raise InputError(f"{source.name}: no valid rows; {'; '.join(lines)}")
     every = bool(good.all())
     values: dict[str, Any] = {role: column.values for role, column in cells.items()}
     values |= {"u": u.codes, "i": i.codes}
@@ -107,16 +126,19 @@ def read_rows(
             said.append(f"read as {date_text(float(data.time[0]))}")
     own = "" if source.named else "; the first row is read as cells, columns are called 1, 2, …"
     rows = len(good) + sum(source.left_out.values())
-    said = [f"{', '.join(said)}; rows: {rows:,}, pairs: {len(data.users):,}{own}"]
-    lines = [*said, *lines, *notes, *u.notes, *i.notes]
+    lines = [f"{', '.join(said)}; rows: {rows:,}, pairs: {len(data.users):,}{own}", *lines, *notes]
+    counts = [one for one in source.names if plain_name(one) in WEIGHT and one not in roles.values()]
+    if counts and source.named and "weight" not in roles:
+        lines.append(f"not read: {', '.join(counts)} (weight={counts[0]!r} takes counts or amounts)")
+    lines += [*u.notes, *i.notes]
     if decimal is None and any(one.decimal == "," for one in cells.values()):
         decimal = ","
         lines.append("numbers have a decimal comma: 4,5 is read as 4.5")
     if "time" in cells and cells["time"].day_first is not None:
         day_first = cells["time"].day_first
-    named: dict[str, Any] = dict(roles)
+    named_roles: dict[str, Any] = dict(roles)
     decisions = Columns(
-        **named, kind=source.kind, decimal=decimal, day_first=day_first, duplicates=duplicates
+        **named_roles, kind=source.kind, decimal=decimal, day_first=day_first, duplicates=duplicates
     )
     return replace(data, columns=decisions, notes=(*lines, *data.notes))
 
@@ -133,76 +155,35 @@ def _check(chosen: dict[str, str | None], duplicates: str | None, decimal: str |
         check_choice("decimal", decimal, (".", ","))
 
 
-def _roles(
-    source: Table, chosen: dict[str, str | None], like: Columns | None
-) -> tuple[dict[str, str], dict[str, list[str]]]:
-    """Return the column of each role, and candidates for the roles of ratings and times."""
-    names, where = source.names, source.name
-    roles: dict[str, str] = {}
-    for role, column in chosen.items():
-        if column is not None and (column != NONE or role not in ("rating", "time")):
-            if column not in names:
-                raise absent(where, column, names, source.named)
-            roles[role] = column
-    for role in ROLES:
-        before = getattr(like, role, None)
-        if chosen[role] is None and before in names and before not in roles.values():
-            roles[role] = before
-    found = find_columns(names, source.named, source.first)
-    candidates: dict[str, list[str]] = {}
-    for role in ROLES[:4]:
-        declined = chosen[role] is not None or (like is not None and getattr(like, role) is None)
-        free = [one for one in found[role] if one not in roles.values()]
-        if role in roles or (declined and role in ("rating", "time")):
-            continue
-        if role in ("rating", "time"):
-            candidates[role] = free
-        elif free:
-            roles[role] = free[0]
+def _options(source: Table, chosen: dict[str, str | None], like: Columns | None) -> dict[str, list[str]]:
+    """Return the columns that may have each role, likeliest first: one where it is named."""
+    names = source.names
+    found = find_columns(names, source.named, source.first) | {"weight": []}
+    named = {role: getattr(like, role, None) if one is None else one for role, one in chosen.items()}
+    options: dict[str, list[str]] = {}
+    for role, column in named.items():
+        optional = role in ("rating", "time")
+        if column in names or (chosen[role] is not None and not (column == NONE and optional)):
+            options[role] = [str(column)]
+        elif optional and (chosen[role] is not None or (like is not None and column is None)):
+            options[role] = []  # declined
         else:
-            raise no_role(where, role, names, source.named)
-    return roles, candidates
+            taken = [*named.values(), *(one[0] for one in options.values() if one)]
+            options[role] = [one for one in found[role] if one not in taken]
+            if not options[role] and role in ("user", "item"):
+                raise no_role(source.name, role, names, source.named)
+    return options
 
 
 def _cells(
-    source: Table,
-    roles: dict[str, str],
-    candidates: dict[str, list[str]],
-    decimal: str | None,
-    day_first: bool | None,
-) -> tuple[dict[str, Cells], list[str]]:
-    """Return the columns of numbers; a candidate that can be read takes its role."""
-    cells: dict[str, Cells] = {}
-    notes = list(source.notes)
-    for role in ROLES[2:]:
-        named = role in roles
-        for one in [roles[role]] if named else candidates.get(role, []):
-            if not named and one in roles.values():
-                continue
-            if role == "time":
-                found = times_of(source.name, one, source.column(one), day_first)
-            else:
-                found = numbers_of(source.name, one, source.column(one), decimal)
-            filled, bad = int((~found.missing).sum()), int(found.unreadable.sum())
-            if 2 * bad < filled or (named and not filled):
-                roles[role], cells[role] = one, found
-                notes += found.notes
-                break
-            if named:
-                such = f" ({found.example[:40]!r})" if found.example else ""
-                raise InputError(
-                    f"{source.name}: {one} is not a {role} column{such}: {bad:,} of {filled:,} cells "
-                    "cannot be read"
-                )
-            notes.append(f"{one} is not read as a {role}: it {'holds none' if filled else 'is empty'}")
-    counts = [
-        name
-        for name in source.names
-        if source.named and plain_name(name) in WEIGHT and name not in roles.values()
-    ]
-    if counts and "weight" not in roles:
-        notes.append(f"not read: {', '.join(counts)} (weight={counts[0]!r} takes counts or amounts)")
-    return cells, notes
+    where: str, role: str, name: str, column: Any, decimal: str | None, day_first: bool | None
+) -> Cells:
+    if role == "time":
+        return times_of(where, name, column, day_first)
+    cells = numbers_of(column, decimal)
+    if (np.abs(cells.values) > LARGEST).any():
+        raise InputError(f"{where}: {name[:60]} contains numbers beyond {LARGEST:.2g}")
+    return cells
 
 
 def _good(
@@ -223,8 +204,7 @@ def _good(
     good = np.ones(len(u.codes), dtype=bool)
     left_out = {why: count for why, count in source.left_out.items() if count}
     for why, mask in bad.items():
-        count = int((good & mask).sum())
-        if count:
+        if count := int((good & mask).sum()):
             left_out[why] = count
             good &= ~mask
     return good, left_out
@@ -272,9 +252,7 @@ def features_table(
     ):
         table = table.rename_axis(index="id")
     found = read_features(table, id_col, what, like)
-    if len(ids) and isinstance(ids[0], int):  # integers in one table and text in the other are the same
-        by_text = {str(one): one for one in ids}
-        found.index = pd.Index([by_text.get(str(one), one) for one in found.index], dtype=object)
+    found.index = pd.Index(ids_like(ids, found.index), dtype=object)
     check_ids(what, found.index, ids)
     return found
 
@@ -299,7 +277,8 @@ def read_features(source: Any, id_col: str | None, what: str, like: str | None =
         raise InputError(
             f"{table.name}: no {what} column; found: {some(table.names)}. Name the id column"
         )
-    ids = ids_of(table.name, id_col, table.column(id_col), table.file)
+    columns = table.columns([id_col, *(name for name in table.names if name != id_col)])
+    ids = ids_of(table.name, id_col, columns.pop(id_col), table.file)
     if len(ids.codes) == 0:
         raise InputError(f"{table.name}: no features of {what}s; the table has no rows")
     if (ids.codes < 0).any():
@@ -308,35 +287,30 @@ def read_features(source: Any, id_col: str | None, what: str, like: str | None =
         row = int(np.argmax(pd.Series(ids.codes).duplicated()))
         again = ids.ids[ids.codes[row]]
         raise InputError(f"{table.name}, row {row + 1}: {what} id {again!r} occurs twice")
-    columns = {name: feature(table.column(name)) for name in table.names if name != id_col}
-    return pd.DataFrame(columns, index=pd.Index(ids.ids, dtype=object, name=id_col))
+    features = {name: feature(column) for name, column in columns.items()}
+    return pd.DataFrame(features, index=pd.Index(ids.ids, dtype=object, name=id_col))
 
 
 def feature(column: Any) -> NDArray[Any]:
     """Return a column as numbers, truth values, or text; several values of a cell joined by |."""
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    kind = kind_of_cells(column)
     if pa.types.is_boolean(kind):
         cells = column.to_pylist()
         return np.array(cells, dtype=object if None in cells else bool)
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return _whole(floats(column))
     if pa.types.is_temporal(kind):
         cells = [None if cell is None else cell.isoformat() for cell in column.to_pylist()]
         return np.array([cell and cell.removesuffix("T00:00:00") for cell in cells], dtype=object)
-    codes, cells = coded(column)
-    texts = [*("" if cell is None else str(cell).strip() for cell in cells), ""]
-    missing = np.array([text.lower() in MISSING for text in texts])
-    leading_zeros = any(len(text) > 1 and text[0] == "0" and text[1].isdigit() for text in texts)
-    values, _ = parsed(texts)
-    if not missing.all() and not leading_zeros and (np.isfinite(values) | missing).all():
-        return _whole(np.where(missing, np.nan, values)[codes])
-    kept = [str(cell) if text else None for cell, text in zip([*cells, None], texts, strict=True)]
-    return np.array(kept, dtype=object)[codes]
-
-
-def _whole(values: Any) -> NDArray[Any]:
-    """Return whole numbers without a gap as integers."""
-    values[~np.isfinite(values)] = np.nan
+    numbers = numbers_of(column)
+    if (
+        not pa.types.is_integer(kind)
+        and not pa.types.is_floating(kind)
+        and not pa.types.is_decimal(kind)
+    ):
+        codes, texts = texts_of(column)
+        leading_zeros = any(map(LEADING_ZERO.match, texts))
+        if numbers.missing.all() or numbers.unreadable.any() or leading_zeros:
+            return np.array([text or None for text in texts], dtype=object)[codes]
+    values = numbers.values
     whole = (values == np.floor(values)).all() and (np.abs(values) < 2**53).all()
     return values.astype(np.int64) if whole else values
 
@@ -397,20 +371,15 @@ def _matched(
     data: Interactions, test: Interactions, what: str
 ) -> tuple[NDArray[np.int64], NDArray[np.object_]]:
     """Return the positions of the test half's ids in the data, −1 for unknown ones, and the ids."""
-    known, ids = getattr(data, f"{what}_ids"), getattr(test, f"{what}_ids")
-    kind = type(known[0])
-    if type(ids[0]) is not kind:  # text or integers, whichever the interactions have
-        try:
-            converted = [kind(one) for one in ids]
-        except ValueError:
-            converted = []
-        if list(map(str, converted)) != list(map(str, ids)):
-            raise InputError(
-                f"test: {what} ids such as {str(ids[0])[:60]!r} are text, but ids of the interactions "
-                "are integers: use one type"
-            )
-        ids = np.array(converted, dtype=object)
-    positions = pd.Index(known).get_indexer(pd.Index(ids, dtype=object))
+    known = getattr(data, f"{what}_ids")
+    ids = np.array(ids_like(known, getattr(test, f"{what}_ids")), dtype=object)
+    text = next((one for one in ids if type(one) is not type(known[0])), None)
+    if text is not None:
+        raise InputError(
+            f"test: {what} ids such as {text[:60]!r} are text, but ids of the interactions "
+            "are integers: use one type"
+        )
+    positions = pd.Index(known).get_indexer(pd.Index(ids))
     if (positions < 0).all():
         raise InputError(
             f"{test.name}: no {what} id occurs in {data.name}; ids are such as {ids[0]!r} "

@@ -14,10 +14,9 @@ import os
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +24,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.csv as pc
+from numpy.typing import NDArray
 
-from recsys.data.columns import ROLE_WORDS, absent, plain_name
+from recsys.data.columns import ROLE_WORDS, absent, plain_name, texts_of
 from recsys.errors import InputError, first_line
 from recsys.utils.extras import install_hint
-from recsys.utils.files import MAX_BYTES, check_file, check_growth, shown
+from recsys.utils.files import check_file, check_growth, shown
 from recsys.utils.frames import kind_of, wrapped
 
 MOST_COLUMNS = 5_000
@@ -39,38 +39,39 @@ SAMPLE = 2_000  # lines of an irregular file that tell whether it is a table
 DELIMITERS = ("\t", ";", "|", ",", "::")
 PARQUET = (".parquet", ".pq")
 EXCEL = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
-UTF16 = (b"\xff\xfe", b"\xfe\xff")
-BOM = b"\xef\xbb\xbf"
+UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 @dataclass
 class Table:
-    """A table: the names of its columns, and each as arrow has it when asked for."""
+    """A table: the names of its columns, and a function that reads some of them."""
 
     name: str  # in messages
     names: list[str]
-    get: Callable[[str], Any]
+    read: Callable[[Sequence[str]], dict[str, pa.ChunkedArray]]
     named: bool = True  # whether names were read or given
     file: bool = True
     kind: str = "pandas"
-    # Reads columns of text at once; True for those of which few cells differ.
-    load: Callable[[Mapping[str, bool]], None] = lambda chosen: None
     left_out: dict[str, int] = field(default_factory=dict)  # rows that no column has, by reason
     notes: list[str] = field(default_factory=list)
     first: list[str] = field(default_factory=list)  # cells of the first row of delimited text
 
-    def column(self, name: str) -> pa.ChunkedArray:
-        """Return a column; of two of one name neither."""
-        if name not in self.names:
-            raise absent(self.name, name, self.names, self.named)
-        if self.names.count(name) > 1:
-            raise InputError(f"{self.name}: several columns have the name {name[:60]!r}: rename them")
-        return self.get(name)
+    def columns(self, names: Sequence[str]) -> dict[str, pa.ChunkedArray]:
+        """Return columns; of two of one name neither."""
+        for name in names:
+            if name not in self.names:
+                raise absent(self.name, name, self.names, self.named)
+            if self.names.count(name) > 1:
+                raise InputError(
+                    f"{self.name}: several columns have the name {name[:60]!r}: rename them"
+                )
+        return self.read(names)
 
-    def texts(self, name: str) -> np.ndarray:
-        """Return a column as text, missing cells empty."""
-        column = self.column(name).to_pandas()
-        return np.array(["" if pd.isna(cell) else str(cell) for cell in column], dtype=object)
+    def texts(self, names: Sequence[str]) -> list[NDArray[np.object_]]:
+        """Return columns as text, missing cells empty."""
+        columns = self.columns(names)
+        found = [texts_of(columns[name]) for name in names]
+        return [np.array(texts, dtype=object)[codes] for codes, texts in found]
 
 
 def read_table(
@@ -130,11 +131,13 @@ def _of_frame(frame: Any, where: str) -> Table:
             raise InputError(f"{where}: the name of column {one!r} is not text; rename it")
     kind = kind_of(table)
 
-    def get(name: str) -> Any:
-        native = table[name].to_native()
-        return as_arrow(where, name, native.to_arrow() if kind == "polars" else native)
+    def read(some: Sequence[str]) -> dict[str, pa.ChunkedArray]:
+        natives = {name: table[name].to_native() for name in some}
+        if kind == "polars":
+            natives = {name: column.to_arrow() for name, column in natives.items()}
+        return {name: as_arrow(where, name, column) for name, column in natives.items()}
 
-    return Table(where, names, get, file=False, kind=kind)
+    return Table(where, names, read, file=False, kind=kind)
 
 
 def as_arrow(where: str, name: str, cells: Any) -> pa.ChunkedArray:
@@ -175,25 +178,25 @@ def _plain(cell: Any) -> Any:
 def _of_parquet(path: Path, where: str) -> Table:
     import pyarrow.parquet as pq
 
-    if not path.is_dir():
-        check_file(path)
+    size = max(1, 0 if path.is_dir() else check_file(path))
     try:
         schema = pq.ParquetDataset(path).schema
         if path.is_file():
             meta = pq.read_metadata(path)
             grown = sum(meta.row_group(k).total_byte_size for k in range(meta.num_row_groups))
-            check_growth(path, max(path.stat().st_size, 1) * 50, min(grown, MAX_BYTES * 2))
+            check_growth(path, size * 50, grown)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{where}: not a Parquet table: {first_line(error)}") from None
     _check_width(where, len(schema.names))
 
-    def get(name: str) -> Any:
+    def read(some: Sequence[str]) -> dict[str, pa.ChunkedArray]:
         try:
-            return pq.read_table(path, columns=[name], read_dictionary=[name]).column(name)
+            table = pq.read_table(path, columns=list(some), read_dictionary=list(some))
         except (pa.ArrowException, OSError) as error:
-            raise InputError(f"{where}: {name[:60]} cannot be read: {first_line(error)}") from None
+            raise InputError(f"{where}: cannot be read: {first_line(error)}") from None
+        return {name: table.column(name) for name in some}
 
-    return Table(where, list(schema.names), get)
+    return Table(where, list(schema.names), read)
 
 
 def _check_width(where: str, columns: int) -> None:
@@ -218,13 +221,15 @@ def _of_sheet(path: Path, where: str, names: Sequence[str] | None, header: bool 
     own = is_header(first) if header is None and names is None else bool(header)
     found = _names(where, first, names, own)
 
-    def get(name: str) -> Any:
-        cells = frame.iloc[int(own) :, found.index(name)].map(_plain)
+    def exact(cell: Any) -> Any:
         # A workbook has floats: pandas made integers of them, also where these are rounded.
-        exact = [float(c) if isinstance(c, int) and abs(c) >= 2**53 else c for c in cells]
-        return as_arrow(where, name, exact)
+        return float(cell) if isinstance(cell, int) and abs(cell) >= 2**53 else cell
 
-    return Table(where, found, get, own or names is not None, first=first)
+    def read(some: Sequence[str]) -> dict[str, pa.ChunkedArray]:
+        cells = {name: frame.iloc[int(own) :, found.index(name)].map(_plain) for name in some}
+        return {name: as_arrow(where, name, [*map(exact, column)]) for name, column in cells.items()}
+
+    return Table(where, found, read, own or names is not None, first=first)
 
 
 def _names(where: str, first: Sequence[str], names: Sequence[str] | None, own: bool) -> list[str]:
@@ -245,14 +250,14 @@ def is_header(cells: Sequence[str]) -> bool:
 
 
 def _of_json(text: Any, where: str) -> Table:
-    read = json.JSONDecoder(parse_constant=lambda _: None).decode  # NaN and Infinity are empty cells
+    decode = json.JSONDecoder(parse_constant=lambda _: None).decode  # NaN and Infinity are empty cells
     rows: Any = []
     try:
         content = bytes(text).decode()
         if content.lstrip()[0] == "[":
-            rows = read(content)
+            rows = decode(content)
         else:
-            rows.extend(read(line) for line in content.split("\n") if line.strip())
+            rows.extend(decode(line) for line in content.split("\n") if line.strip())
     except (ValueError, RecursionError) as error:
         what = f"object {len(rows) + 1:,} is not JSON" if rows else "neither JSON lines nor an array"
         raise InputError(f"{where}: {what}: {error}") from None
@@ -260,7 +265,11 @@ def _of_json(text: Any, where: str) -> Table:
         raise InputError(f"{where}: a JSON table must have one object per row, in lines or in an array")
     names = list(dict.fromkeys(key for row in rows for key in row))
     _check_width(where, len(names))
-    return Table(where, names, lambda name: as_arrow(where, name, [row.get(name) for row in rows]))
+
+    def read(some: Sequence[str]) -> dict[str, pa.ChunkedArray]:
+        return {name: as_arrow(where, name, [row.get(name) for row in rows]) for name in some}
+
+    return Table(where, names, read)
 
 
 # ---- text
@@ -305,15 +314,13 @@ PACKED: dict[bytes, Callable[[Path], Any]] = {
 
 def _utf8(data: Any, encoding: str | None, where: str, notes: list[str]) -> Any:
     """Return text as UTF-8; without an encoding, what is neither UTF-8 nor UTF-16 is cp1252."""
-    if encoding is None and data[:2] in UTF16:
-        encoding = "utf-16"
     try:
-        if encoding is not None and codecs.lookup(encoding).name not in ("utf-8", "utf-8-sig"):
-            return str(data, encoding).removeprefix("\ufeff").encode()
-        decoder = codecs.getincrementaldecoder("utf-8")()
-        for start in range(0, len(data), STRETCH):
-            decoder.decode(data[start : start + STRETCH], final=start + STRETCH >= len(data))
-        return data[3:] if data[:3] == BOM else data
+        if encoding is None and data[:2] not in UTF16:
+            decoder = codecs.getincrementaldecoder("utf-8")()
+            for start in range(0, len(data), STRETCH):
+                decoder.decode(data[start : start + STRETCH], final=start + STRETCH >= len(data))
+            return data[3:] if data[:3] == codecs.BOM_UTF8 else data
+        return str(data, encoding or "utf-16").removeprefix("\ufeff").encode()
     except (LookupError, TypeError):
         raise InputError(f"{where}: unknown encoding {encoding!r}, such as utf-8 and cp1252") from None
     except UnicodeError:
@@ -354,107 +361,87 @@ def _of_text(
     own = is_header(cells) if header is None and names is None else bool(header)
     found = _names(where, cells, names, own)
     skip += own
-    parse = pc.ParseOptions(
-        delimiter=delimiter, newlines_in_values=_holds_line_ends(text, where, delimiter, len(found))
-    )
-    # Not the table itself: a cycle would keep the columns until they are collected.
-    columns: dict[str, Any] = {}
+    numbers = [str(k) for k in range(len(found))]
     left_out: dict[str, int] = {}
 
-    def load(chosen: Mapping[str, bool]) -> None:
-        places = {name: str(found.index(name)) for name in chosen}
-        coded = pa.dictionary(pa.int32(), pa.string())
+    def parsed(content: Any, chosen: dict[str, str], skip: int, block: int) -> Any:
         convert = pc.ConvertOptions(
-            include_columns=list(dict.fromkeys(places.values())),
-            column_types={places[name]: coded if few else pa.string() for name, few in chosen.items()},
+            include_columns=list(chosen.values()),
+            column_types=dict.fromkeys(chosen.values(), pa.string()),
             null_values=[""],
             strings_can_be_null=True,
         )
-        numbers = [str(k) for k in range(len(found))]
+        every = pc.ReadOptions(column_names=numbers, skip_rows=skip, block_size=block)
+        form = pc.ParseOptions(delimiter=delimiter, newlines_in_values=block > STRETCH)
+        return pc.read_csv(pa.BufferReader(pa.py_buffer(content)), every, form, convert)
 
-        def read(content: Any, skip: int, block: int) -> Any:
-            every = pc.ReadOptions(column_names=numbers, skip_rows=skip, block_size=block)
-            return pc.read_csv(pa.BufferReader(pa.py_buffer(content)), every, parse, convert)
-
+    def read(some: Sequence[str]) -> dict[str, pa.ChunkedArray]:
+        chosen = {name: numbers[found.index(name)] for name in some}
         try:
-            table = read(text, skip, STRETCH)
+            if _odd_quotes(text):
+                raise pa.ArrowInvalid
+            table = parsed(text, chosen, skip, STRETCH)
         except pa.ArrowException:
-            regular, left_out["fields"] = _regular(bytes(text), where, delimiter, skip, len(found))
-            parse.newlines_in_values = True
-            table = read(regular, 0, LONGEST_LINE)
-        columns.update((name, table.column(place)) for name, place in places.items())
-
-    def get(name: str) -> Any:
-        if name not in columns:
-            load(dict.fromkeys(found, True))
-        return columns[name]
+            regular, left_out["fields"] = _regular(text, where, delimiter, skip, len(found))
+            table = parsed(regular, chosen, 0, LONGEST_LINE)
+        return {name: table.column(number) for name, number in chosen.items()}
 
     named = own or names is not None
-    return Table(where, found, get, named, load=load, left_out=left_out, notes=notes, first=cells)
+    return Table(where, found, read, named, left_out=left_out, notes=notes, first=cells)
 
 
-def _regular(text: bytes, where: str, delimiter: str, skip: int, width: int) -> tuple[bytes, int]:
-    """Return the rows of an irregular table that have at most `width` fields, and how many have more."""
-    reader = csv.reader(io.TextIOWrapper(io.BytesIO(text), "utf-8", newline=""), delimiter=delimiter)
-    out = io.BytesIO()
-    lines = io.TextIOWrapper(out, "utf-8", newline="")
-    writer = csv.writer(lines, delimiter=delimiter, lineterminator="\n")
+def _odd_quotes(text: Any) -> bool:
+    """Return whether a line has an odd number of quotes: a cell of several lines, or a stray quote."""
+    if text.find(b'"') < 0:
+        return False
+    array = np.frombuffer(text, dtype=np.uint8)
+    quotes, ends = np.flatnonzero(array == ord('"')), np.flatnonzero(array == ord("\n"))
+    return bool((np.searchsorted(quotes, ends) % 2).any()) or len(quotes) % 2 == 1
+
+
+def _regular(text: Any, where: str, delimiter: str, skip: int, width: int) -> tuple[bytes, int]:
+    """Return the rows of an irregular table that have at most `width` fields, and how many have more.
+
+    Refuse a quote that opens and does not close, or that closes only behind lines that look like rows.
+    """
+    out, raw = io.StringIO(), list[str]()
+
+    def lines() -> Iterator[str]:
+        for line in io.TextIOWrapper(io.BytesIO(text), "utf-8", newline=""):
+            raw.append(line)
+            yield line
+
+    reader = csv.reader(lines(), delimiter=delimiter, strict=True)
+    writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
     rows, longer, bad, first = 0, 0, 0, ""
-    try:
-        for row in islice(reader, skip, None):
-            rows += bool(row)
-            longer += len(row) > width
-            if row and len(row) != width:
-                bad += 1
-                first = first or f"line {reader.line_num}: {len(row)} fields"
-            if row and len(row) <= width:
-                writer.writerow(row + [""] * (width - len(row)))
-            if rows >= SAMPLE and 2 * bad > rows:
-                break
-    except csv.Error as error:
-        raise InputError(f"{where}, line {reader.line_num}: {error}") from None
+    while True:
+        begin = reader.line_num + 1
+        raw.clear()
+        try:
+            row = next(reader, None)
+            between = raw[1:-1] if width > 1 else []
+            if len(between) > 1 and all(one.count(delimiter) == width - 1 for one in between):
+                raise csv.Error("only rows before it closes")
+        except csv.Error as error:
+            if len(raw) > 1 or "expected after" not in str(error):
+                raise InputError(f"{where}, line {begin}: unclosed quote ({error})") from None
+            row = next(csv.reader(raw, delimiter=delimiter), [])  # such as "a" b
+        if row is None or (rows >= SAMPLE and 2 * bad > rows):
+            break
+        if not row or begin <= skip:
+            continue
+        rows += 1
+        longer += len(row) > width
+        if len(row) != width:
+            bad += 1
+            first = first or f"line {begin}: {len(row)} fields"
+        if len(row) <= width:
+            writer.writerow(row + [""] * (width - len(row)))
     if 2 * bad > rows:
         raise InputError(
             f"{where}, {first}, but {width} in the first line and most rows: set the delimiter"
         )
-    lines.flush()
-    return out.getvalue(), longer
-
-
-def _holds_line_ends(text: Any, where: str, delimiter: str, width: int) -> bool:
-    """Return whether cells hold line ends; a quote that opens and does not close is refused.
-
-    A cell that closes only behind lines that all look like rows is one, too.
-    """
-    if text.find(b'"') < 0:
-        return False
-    array = np.frombuffer(text, dtype=np.uint8)
-    breaks = np.append(np.flatnonzero(array == 10), len(array))
-    lines, counts = np.unique(np.searchsorted(breaks, np.flatnonzero(array == 34)), return_counts=True)
-    mark = delimiter.encode()
-    cell = rb'(?:[^"]|"")*'
-    # Whole quoted cells are skipped, so that what is left of the pattern is a quote that opens.
-    opens = re.compile(rb"(?:^|" + re.escape(mark) + rb')"' + cell + rb'("?)')
-    closes = re.compile(cell + rb'"(?:' + re.escape(mark) + rb"|$)")
-
-    def at(line: int) -> bytes:
-        begin = 0 if line == 0 else int(breaks[line - 1]) + 1
-        return bytes(text[begin : int(breaks[line])]).rstrip(b"\r")
-
-    opened, several = -1, False
-    for line in lines[counts % 2 == 1].tolist():
-        if opened < 0:
-            if any(not one.group(1) for one in opens.finditer(at(line))):
-                opened = line
-            continue
-        between = [at(k) for k in range(opened + 1, min(line, opened + 50))]
-        rows = len(between) >= 2 and all(one.count(mark) == width - 1 for one in between)
-        if not closes.match(at(line)) or (rows and width > 1):
-            break
-        several, opened = True, -1
-    if opened >= 0:
-        raise InputError(f"{where}, line {opened + 1}: unclosed quote")
-    return several
+    return out.getvalue().encode(), longer
 
 
 def read_text(path: Path, encoding: str | None = None) -> str:

@@ -117,7 +117,7 @@ def read_graph(
     table = read_table(pairs)
     if len(table.names) < 2:
         raise InputError(f"{table.name}: a table of pairs needs two columns; found: {table.names[0]}")
-    first, second = table.texts(left_col or table.names[0]), table.texts(right_col or table.names[1])
+    first, second = table.texts([left_col or table.names[0], right_col or table.names[1]])
 
     def end(noun: str, ids: Any, source: Any, id_column: str | None) -> _End:
         if source is None:

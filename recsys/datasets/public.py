@@ -86,7 +86,7 @@ def read_ml1m(folder: Path) -> Interactions:
     """Read ratings, and films and users where their files are there."""
     if (folder / "ratings.csv.gz").is_file():
         table = read_table(folder / "ratings.csv.gz")
-        user, item, rating, order = map(table.texts, ("user_id", "movie_id", "rating", "order_in_user"))
+        user, item, rating, order = table.texts(("user_id", "movie_id", "rating", "order_in_user"))
         # A blank order belongs to a rare movie whose time is lost: taken as the user's oldest.
         time = np.array([float(cell) if cell else -np.inf for cell in order])
         data = Interactions.from_ids(user, item, rating.astype(np.float64), time)
@@ -144,7 +144,7 @@ def read_ciaodvd(folder: Path) -> Interactions:
         p for p in map(folder.joinpath, ("movie-ratings.txt.gz", "movie-ratings.txt")) if p.is_file()
     )
     table = read_table(path, names=("user", "item", "genre", "review", "rating", "date"), delimiter=",")
-    user, item, rating, date = map(table.texts, ("user", "item", "rating", "date"))
+    user, item, rating, date = table.texts(("user", "item", "rating", "date"))
     try:
         time = np.array([cell.strip() for cell in date], dtype="datetime64[s]").astype(np.float64)
     except ValueError as error:
@@ -204,8 +204,8 @@ def _read(path: Path, **decisions: Any) -> Interactions:
 def _texts(path: Path, names: tuple[str, ...], delimiter: str) -> pd.DataFrame:
     """Return a table of text, indexed by its first column."""
     table = read_table(path, names=names, delimiter=delimiter, encoding="latin-1")
-    columns: dict[str, Any] = {name: table.texts(name) for name in names[1:]}
-    return pd.DataFrame(columns, index=table.texts(names[0]))
+    ids, *columns = table.texts(names)
+    return pd.DataFrame(dict(zip(names[1:], columns, strict=True)), index=ids)
 
 
 def _with_year(frame: pd.DataFrame) -> pd.DataFrame:

@@ -385,6 +385,7 @@ class Recommender:
         if ranker.name == "auto":
             choice = (ranker.part_names_, ranker.part_weights_)  # type: ignore[attr-defined]
             vars(ranker)["choice_of_update"] = choice
+        self.notes += data.notes
         self._fit(ranker, data, show_progress)
         return self
 

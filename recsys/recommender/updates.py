@@ -39,7 +39,7 @@ def updated(package: ModelPackage, add: Any, remove: Any, items: Any) -> Interac
         if known is not None:
             names = [*known.columns, *(name for name in table.columns if name not in known.columns)]
             table = table.combine_first(known)[names]
-        data = replace(data, item_features=table.reindex(data.item_ids))
+        data = data.with_features(items=table, cold_items=columns.cold_items)
     return data
 
 

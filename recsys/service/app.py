@@ -7,7 +7,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,7 +18,7 @@ from fastapi import APIRouter, FastAPI, HTTPException, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from numpy.typing import ArrayLike, NDArray
-from prometheus_client import CONTENT_TYPE_LATEST
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, Histogram, generate_latest
 from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
@@ -29,11 +29,11 @@ from recsys.recommender.explained import explained
 from recsys.reranking import rerank
 from recsys.reranking import similar as similar_items
 from recsys.service import schemas
-from recsys.service.metrics import Metrics
 from recsys.service.model_store import ModelStore, ServedModel
 
 MAX_BODY = 1 << 20
 OPEN = ("/health", "/ready")  # without a token
+METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"))
 Count = Annotated[int, Query(ge=1, le=1000)]
 
 router = APIRouter()
@@ -71,10 +71,10 @@ class Line:
 
 
 class Limits:
-    """ASGI middleware: the token, the size of the body, and metrics."""
+    """ASGI middleware: the token, the size of the body, and seconds of requests."""
 
-    def __init__(self, app: Any, metrics: Metrics, token: str | None) -> None:
-        self.app, self.metrics = app, metrics
+    def __init__(self, app: Any, seconds: Histogram, token: str | None) -> None:
+        self.app, self.seconds = app, seconds
         self.token = None if token is None else token.encode()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -106,7 +106,8 @@ class Limits:
                 await response(scope, receive, send_seen)
         finally:
             route = getattr(scope.get("route"), "path", "other")
-            self.metrics.observe(scope["method"], route, status, time.perf_counter() - start)
+            method = scope["method"] if scope["method"] in METHODS else "_OTHER"
+            self.seconds.labels(method, route, str(status)).observe(time.perf_counter() - start)
 
     def _has_token(self, scope: Any) -> bool:
         if self.token is None or scope["path"] in OPEN:
@@ -163,7 +164,7 @@ def create_app(
     """
     token = check_token(token)
     processors = os.cpu_count() or 1
-    models, metrics = ModelStore(Path(path), reload_seconds, mapped), Metrics()
+    models, registry = ModelStore(Path(path), reload_seconds, mapped), CollectorRegistry()
     plain, slow = Line(processors, 4 * processors), Line(1, 4 * processors)
 
     @asynccontextmanager
@@ -179,14 +180,26 @@ def create_app(
         lifespan=lifespan,
         responses={status: {"model": schemas.Refusal} for status in (401, 404, 413, 422, 503)},
     )
-    app.state.models, app.state.metrics, app.state.plain, app.state.slow = models, metrics, plain, slow
-    written = "recsys_model_modified_timestamp_seconds"
-    metrics.gauge("recsys_waiting", "Waiting or computed.", lambda: plain.active + slow.active)
-    metrics.gauge("recsys_model_reloads", "Newer files taken.", lambda: models.reloads)
-    metrics.gauge("recsys_model_refused", "The newest file is refused.", lambda: bool(models.error))
-    metrics.gauge(written, "When the file was written.", lambda: models.current.state[2] / 1e9)
+    app.state.models, app.state.registry, app.state.plain, app.state.slow = models, registry, plain, slow
+    gauges: dict[str, tuple[str, Callable[[], float]]] = {
+        "waiting": ("Waiting or computed.", lambda: plain.active + slow.active),
+        "model_reloads": ("Newer files taken.", lambda: models.reloads),
+        "model_refused": ("The newest file is refused.", lambda: bool(models.error)),
+        "model_modified_timestamp_seconds": (
+            "When the file was written.",
+            lambda: models.current.state[2] / 1e9,
+        ),
+    }
+    for name, (text, value) in gauges.items():
+        Gauge(f"recsys_{name}", text, registry=registry).set_function(value)
+    seconds = Histogram(
+        "http_server_request_duration_seconds",
+        "Seconds a request took.",
+        ("http_request_method", "http_route", "http_response_status_code"),
+        registry=registry,
+    )
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
-    app.add_middleware(Limits, metrics=metrics, token=token)
+    app.add_middleware(Limits, seconds=seconds, token=token)
     app.add_exception_handler(InputError, lambda _, error: _refusal(422, str(error)))
     app.add_exception_handler(RequestValidationError, _malformed)
     app.include_router(router)
@@ -241,7 +254,7 @@ async def ready() -> dict[str, str]:
 @router.get("/metrics", response_class=PlainTextResponse)
 async def metrics(request: Request) -> Response:
     """Return metrics for Prometheus."""
-    return Response(request.app.state.metrics.text(), media_type=CONTENT_TYPE_LATEST)
+    return Response(generate_latest(request.app.state.registry), media_type=CONTENT_TYPE_LATEST)
 
 
 @router.post("/recommend", response_model=schemas.RecommendResponse)

@@ -25,7 +25,7 @@ class Protocol(HttpToolsProtocol):
             data, self._rest = self._rest + data, b""
             if not data.endswith(b"\r\n\r\n") and (unfinished := UNFINISHED.search(data)):
                 data, self._rest = data[: unfinished.start()], data[unfinished.start() :]
-            data = OFFER.sub(b"\r\nX-Offer:", data)
+            data = OFFER.sub(b"\r\nX-Offer:", data).replace(b"\t", b" ")  # which the parser takes
             self._head += len(data)
         super().data_received(data)
         if self._head > MAX_HEAD and not self.transport.is_closing():

@@ -120,7 +120,7 @@ WRONG = {
     },
     "must be a table of pandas, polars or pyarrow, not list": {"table": [1, 2]},
     "no interactions": {"table": ROWS.iloc[:0]},
-    "no item id of this table occurs in the interactions; ids are such as 1 here": {
+    "no item id of this table occurs in the interactions; ids are such as '1' here": {
         "items": ITEMS.assign(item_id=[1, 2])
     },
     "item id 'rum' occurs twice": {"items": ITEMS.assign(item_id=["rum", "rum"])},

@@ -145,8 +145,8 @@ HEAD = b"POST /recommend HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r
 REQUESTS = {
     "plain": HEAD + b"Content-Length: %d\r\n\r\n%s" % (len(ASK), ASK),
     "a blank after the length": HEAD + b"Content-Length: %d \r\n\r\n%s" % (len(ASK), ASK),
-    "chunked with a blank": HEAD
-    + b"Transfer-Encoding: chunked \r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(ASK), ASK),
+    "chunked with a tab and a blank": HEAD
+    + b"Transfer-Encoding: chunked\t \r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(ASK), ASK),
     "an offer of HTTP/2": HEAD
     + b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAAUAAEAA\r\nContent-Length: %d\r\n\r\n%s"
     % (len(ASK), ASK),
