@@ -93,7 +93,7 @@ NO_ID = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d|\d+[.,]\d|\d+:\d\d")  # dates an
 WHOLE = re.compile(r"[+-]?\d+\.0+")
 COMMA = re.compile(r"[+-]?(\d+(,\d+)?|\d{1,3}(\.\d{3})+,\d+)")  # a decimal comma: 4,5 or 1.234,5
 GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+")
-LEADING_ZERO = re.compile(r"0\d")
+LEADING_ZERO = re.compile(r"\s*0\d")
 LARGEST = float(np.finfo(np.float32).max)
 UNITS = {1.0: "seconds", 1e3: "milliseconds", 1e6: "microseconds", 1e9: "nanoseconds"}  # of epochs
 DAYS_FIRST = ("%d/%m/%Y", "%d/%m/%y", "%d-%m-%Y", "%d-%m-%y")
@@ -355,7 +355,7 @@ def floats(column: Any, decimal: str | None = None) -> NDArray[np.float64] | Non
 def texts_of(column: Any) -> tuple[NDArray[np.int32], list[str]]:
     """Return a code for each cell, and the different cells as text, the last one empty for code −1."""
     codes, values = coded(column)
-    return codes, [*("" if value is None else str(value).strip() for value in values), ""]
+    return codes, [*("" if value is None else str(value) for value in values), ""]
 
 
 def _of_texts(codes: NDArray[np.int32], texts: list[str], values: NDArray[np.float64]) -> Cells:
@@ -372,6 +372,7 @@ def numbers_of(column: Any, decimal: str | None = None) -> Cells:
         values[np.isinf(values)] = np.nan
         return Cells(values, missing)
     codes, texts = texts_of(column)
+    texts = list(map(str.strip, texts))
     values, decimal = _parsed(texts, decimal)
     cells = _of_texts(codes, texts, values)
     cells.decimal = decimal
@@ -388,6 +389,7 @@ def times_of(where: str, name: str, column: Any, day_first: bool | None = None) 
     if 2 * int(cells.unreadable.sum()) <= int((~cells.missing).sum()):
         return _epochs(where, name, cells)
     codes, texts = texts_of(column)
+    texts = list(map(str.strip, texts))
     values, first = _dates(where, name, texts, day_first)
     cells = _of_texts(codes, texts, values)
     cells.day_first = first

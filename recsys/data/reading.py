@@ -301,15 +301,11 @@ def feature(column: Any) -> NDArray[Any]:
         cells = [None if cell is None else cell.isoformat() for cell in column.to_pylist()]
         return np.array([cell and cell.removesuffix("T00:00:00") for cell in cells], dtype=object)
     numbers = numbers_of(column)
-    if (
-        not pa.types.is_integer(kind)
-        and not pa.types.is_floating(kind)
-        and not pa.types.is_decimal(kind)
-    ):
+    if not pa.types.is_primitive(kind) and not pa.types.is_decimal(kind):
         codes, texts = texts_of(column)
         leading_zeros = any(map(LEADING_ZERO.match, texts))
         if numbers.missing.all() or numbers.unreadable.any() or leading_zeros:
-            return np.array([text or None for text in texts], dtype=object)[codes]
+            return np.array([text if text.strip() else None for text in texts], dtype=object)[codes]
     values = numbers.values
     whole = (values == np.floor(values)).all() and (np.abs(values) < 2**53).all()
     return values.astype(np.int64) if whole else values
