@@ -106,7 +106,7 @@ class Auto(StandardizedSum):
         times = None if data.times is None else masked(data.times, ~hidden)
         part_data = Data(train, times, data.item_features)
         unseen = bool((np.bincount(liked.indices, minlength=liked.shape[1]) == 0).any())
-        specs = tried(liked.shape[1], liked.nnz, times is not None, described, unseen)
+        specs = candidate_specs(liked.shape[1], liked.nnz, times is not None, described, unseen)
         scores: dict[str, NDArray[np.float32]] = {}
         models: dict[str, Ranker] = {}
         steps = len(specs) + 2
@@ -115,7 +115,7 @@ class Auto(StandardizedSum):
                 self.dropped_[spec] = "there was no time left to try it"
                 continue
             with within(f"{spec}, {number + 1} of {len(specs)}", number, steps):
-                result = self._attempt(spec, partial(_tried, spec, part_data, held))
+                result = self._attempt(spec, partial(_fitted_and_scored, spec, part_data, held))
             if result:
                 models[spec], scores[spec] = result
             if self.budget is None:
@@ -192,7 +192,7 @@ class Auto(StandardizedSum):
         return f"{text}; the runner-up, {second} alone, has nDCG@10 {ndcg:.4f} and AUC {auc:.4f}."
 
 
-def tried(
+def candidate_specs(
     items: int, likes: int, timed: bool = False, described: bool = False, unseen: bool = False
 ) -> list[str]:
     """Return the candidates for data of this size, with such information or without."""
@@ -213,7 +213,7 @@ def _fitted(spec: str, data: Data) -> Ranker:
     return ranker.fit(data.liked, show_progress=False, times=data.times, item_features=features)
 
 
-def _tried(spec: str, data: Data, held: Ints) -> tuple[Ranker, NDArray[np.float32]]:
+def _fitted_and_scored(spec: str, data: Data, held: Ints) -> tuple[Ranker, NDArray[np.float32]]:
     """Return a candidate, fitted, and its standardized scores of the held-out users' rows."""
     ranker = _fitted(spec, data)
     times = None if data.times is None else data.times[held]

@@ -40,7 +40,7 @@ from recsys.rankers.protocol import (
 from recsys.rankers.registry import read_ranker, write_ranker
 from recsys.registry import check_parameters
 from recsys.utils.progress import bar_of_fit
-from recsys.utils.topn import candidates
+from recsys.utils.topn import allowed_items
 from recsys.utils.validation import check_ids, check_integer, clean_matrix
 
 DENSE_ITEMS = 8_000  # up to which matrices of all pairs of items are made
@@ -283,7 +283,7 @@ class Ranker:
             (users, N), padded with id −1 and the lowest float32.
         """
         users, rows = self._request(userid, user_items, recalculate_user, times)
-        N, allowed = check_integer("N", N, 1), candidates(self.n_items_, filter_items, items)
+        N, allowed = check_integer("N", N, 1), allowed_items(self.n_items_, filter_items, items)
         ids, best = best_items(self, users, rows, N, filter_already_liked_items, allowed)
         empty = self.falls_back(users, rows.matrix)
         if np.ndim(userid) == 0:
@@ -378,7 +378,7 @@ class Ranker:
         self._check_capability("similar-items")
         if recalculate_item:
             raise CapabilityError(f"{self.name} cannot recalculate items: pass recalculate_item=False")
-        allowed = candidates(self.n_items_, filter_items, items)
+        allowed = allowed_items(self.n_items_, filter_items, items)
         ids = check_ids("itemid", itemid, self.n_items_)
         return nearest(self._item_similarity, ids, N, allowed, np.ndim(itemid) == 0)  # type: ignore[attr-defined]
 
@@ -391,7 +391,7 @@ class Ranker:
     ) -> Lists:
         """Return the users most similar to one or several users, including these users."""
         self._check_capability("similar-users")
-        allowed = candidates(self.n_users_, filter_users, users, "users")
+        allowed = allowed_items(self.n_users_, filter_users, users, "users")
         ids = check_ids("userid", userid, self.n_users_)
         return nearest(self._user_similarity, ids, N, allowed, np.ndim(userid) == 0)  # type: ignore[attr-defined]
 

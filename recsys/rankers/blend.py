@@ -29,6 +29,7 @@ class StandardizedSum(Ranker):
 
     Attributes
     ----------
+    parts_ : list of Ranker
     part_names_ : list of str
     part_weights_ : (parts,) float64
     """
@@ -44,11 +45,6 @@ class StandardizedSum(Ranker):
         super()._check_parameters()
         if self.ties is not None:
             check_choice("ties", self.ties, ("popularity",))
-
-    @property
-    def parts(self) -> list[Ranker]:
-        """The fitted rankers of the blend."""
-        return self.parts_
 
     def _keep(self, names: list[str], parts: list[Ranker], weights: Floats) -> None:
         """Keep fitted parts, under the names that they were asked for."""

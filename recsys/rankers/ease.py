@@ -13,7 +13,7 @@ from recsys.errors import FitError
 from recsys.rankers.base import DENSE_ITEMS, SMALL, Candidate, Data
 from recsys.rankers.protocol import POSITIVE, Floats, real
 from recsys.rankers.registry import register_ranker
-from recsys.rankers.scoring import ItemWeights, co_occurrences, kept_form
+from recsys.rankers.scoring import ItemWeights, co_occurrences, dense_if_small
 from recsys.utils.memory import check_memory
 from recsys.utils.sparse import row_votes
 from recsys.utils.threads import safe_blas
@@ -87,7 +87,7 @@ class EASE(ItemWeights):
             check_memory(24 * items * items, f"EASE on {items:,} items", "pass top_k=200")
             self.weights_ = self._inverse_weights(counts.toarray(order="F"))
         else:
-            self.weights_ = kept_form(self._regressions(counts, top_k))
+            self.weights_ = dense_if_small(self._regressions(counts, top_k))
 
     def _ridge(self, own: Floats) -> Floats:
         """Return the ridge of each item, given its weighted number of users."""

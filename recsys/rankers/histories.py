@@ -54,7 +54,7 @@ class HistoryRanker(VectorRanker):
         check_memory(12.0 * items * factors, f"factors={factors} of {items:,} items", "lower factors")
         self._learn(data.liked)
 
-    def _items(self, items: int) -> sp.csr_matrix:
+    def _item_features(self, items: int) -> sp.csr_matrix:
         """Return the items' features: unit rows of what is known of them, and identity."""
         # What is known comes first: descent visits features in order, and what identities explain is
         # not learned of cold items.
@@ -65,7 +65,7 @@ class HistoryRanker(VectorRanker):
 
     def _history_features(self, rows: sp.csr_matrix, users: Users = None) -> sp.csr_matrix:
         """Return features of histories: the users' own, and the items' rows summed to unit length."""
-        history = unit_rows(sp.csr_matrix(binary(rows) @ self._items(rows.shape[1])))
+        history = unit_rows(sp.csr_matrix(binary(rows) @ self._item_features(rows.shape[1])))
         if self.user_features_ is None:
             return history
         known = sp.csr_matrix((rows.shape[0], self.user_features_.shape[1]))
@@ -75,7 +75,7 @@ class HistoryRanker(VectorRanker):
 
     def _width(self, items: int) -> int:
         known = 0 if self.user_features_ is None else self.user_features_.shape[1]
-        return int(known + self._items(items).shape[1])
+        return int(known + self._item_features(items).shape[1])
 
     def falls_back(self, users: Users, rows: sp.csr_matrix) -> NDArray[np.bool_]:
         """Return a mask of the rows without information, also of the user's features."""
@@ -108,7 +108,7 @@ class HistoryRanker(VectorRanker):
         rows, items, labels = sample_pairs(other, half, self.neg_prop, rng)
         if len(rows) == 0 or labels.min() == labels.max():
             return None
-        A, B = self._history_features(half, whose), self._items(liked.shape[1])
+        A, B = self._history_features(half, whose), self._item_features(liked.shape[1])
         return Pairs(A, B, np.column_stack([rows, items]), labels)
 
     def _popularity_vectors(self, liked: sp.csr_matrix) -> NDArray[np.float32]:
@@ -125,7 +125,8 @@ class FeatureRanker(HistoryRanker):
 
     def _explain(self, rows: Rows, items: Items, users: Users = None) -> list[Shares]:
         """Return the shares of items of the rows: those of the features that come from them."""
-        A, of_items = self._history_features(rows.matrix, users), self._items(rows.matrix.shape[1])
+        A = self._history_features(rows.matrix, users)
+        of_items = self._item_features(rows.matrix.shape[1])
         first = A.shape[1] - of_items.shape[1]  # features of the user come before
         out = []
         of_features = zip(rows.spans, Rows(A).spans, self._feature_shares(A, items), strict=True)

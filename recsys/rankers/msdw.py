@@ -12,7 +12,7 @@ from recsys._jit import SUMS, in_threads, jit
 from recsys.rankers.base import LARGE, MEDIUM, SMALL, Candidate, Data
 from recsys.rankers.protocol import POSITIVE, Floats, real
 from recsys.rankers.registry import register_ranker
-from recsys.rankers.scoring import ItemWeights, co_occurrences, kept_form
+from recsys.rankers.scoring import ItemWeights, co_occurrences, dense_if_small
 from recsys.utils.sparse import binary, row_votes
 
 USERS = 0.8  # weight of users in sharpening: |profile|^−0.8
@@ -77,11 +77,11 @@ class MSDw(ItemWeights):
         weights = self._weighted(counts, np.bincount(liked.indices, minlength=liked.shape[1]))
         if self.sharpening:
             sharpen(weights, liked, self.sharpening)
-        self.weights_ = kept_form(weights)
+        self.weights_ = dense_if_small(weights)
 
     def _fit_counts(self, counts: sp.csr_matrix, n_users: int) -> None:
         """Fit on the co-occurrences of items, XᵀX with the users of each item on its diagonal."""
-        self.weights_ = kept_form(self._weighted(counts, counts.diagonal()))
+        self.weights_ = dense_if_small(self._weighted(counts, counts.diagonal()))
 
     def _weighted(self, counts: sp.csr_matrix, users: NDArray[Any]) -> sp.csr_matrix:
         weights = counts.astype(np.float32)

@@ -196,7 +196,7 @@ class ModelPackage:
             raise InputError("pass exactly one of user and history")
         if history is not None:
             names = [str(name) for name in id_list("history", history)]
-            return self._new(names, times, weights, skip_unknown)
+            return self._of_history(names, times, weights, skip_unknown)
         if times is not None or weights is not None:
             raise InputError("times and weights need a history")
         index = self.user_index.get(str(one_id("user", user)))
@@ -209,7 +209,7 @@ class ModelPackage:
         row.data[:] = matrix.data[own]
         return Profile(row, None if self.times is None else entries_of(row, self.times.data[own]), index)
 
-    def _new(
+    def _of_history(
         self,
         history: list[str],
         times: Sequence[float | str] | None,

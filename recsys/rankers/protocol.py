@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from recsys.errors import InputError
 from recsys.utils.sparse import entries_of, owners
-from recsys.utils.topn import Candidates, top_n
+from recsys.utils.topn import Allowed, top_n
 from recsys.utils.validation import (
     MOST,
     check_choice,
@@ -251,7 +251,7 @@ class Explanation:
 
 
 def best_items(
-    ranker: Ranker, users: Users, rows: Rows, N: int, skip_liked: bool, allowed: Candidates
+    ranker: Ranker, users: Users, rows: Rows, N: int, skip_liked: bool, allowed: Allowed
 ) -> Lists:
     """Return the N best candidates of each row, padded with −1 and the lowest float32."""
     count, items = rows.matrix.shape
@@ -278,7 +278,7 @@ def nearest(
     similarity: Callable[[Ints], NDArray[np.floating]],
     ids: Ints,
     N: int,
-    allowed: Candidates,
+    allowed: Allowed,
     single: bool,
 ) -> Lists:
     """Return the N candidates most similar to each of some items or users."""

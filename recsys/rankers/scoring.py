@@ -107,7 +107,7 @@ def co_occurrences(liked: sp.csr_matrix, votes: Floats | None = None) -> sp.csr_
     return out
 
 
-def kept_form(weights: sp.csr_matrix) -> NDArray[np.float32] | sp.csr_matrix:
+def dense_if_small(weights: sp.csr_matrix) -> NDArray[np.float32] | sp.csr_matrix:
     """Return float32 weights as an array where that is small, else as they are."""
     dense = 4 * weights.shape[0] ** 2 <= SMALL
     return weights.toarray() if dense else weights

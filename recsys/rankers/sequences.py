@@ -149,13 +149,14 @@ class SLIST(ItemWeights):
     def _fit(self, data: Data) -> None:
         liked, items = data.liked, data.liked.shape[1]
         times = None if data.times is None else data.times.data
-        histories = ordered(liked, times, row_votes(liked, float(self.votes)), self.random_state)
+        votes = row_votes(liked, float(self.votes))
+        histories = ordered_histories(liked, times, votes, self.random_state)
         longest = int(np.diff(liked.indptr).max())
         self.ordered_ = times is not None
         laws = parse_decays("decay", self.decay) if self.ordered_ else [Decay("none")]
         if self.form == "cosine" or (self.form == "auto" and items > DENSE_ITEMS):
             rates, (law,) = sums_of_exponentials(laws[-1:], longest)
-            W = followed(histories, co_occurrences(liked), rates, law, float(self.backward))
+            W = transitions(histories, co_occurrences(liked), rates, law, float(self.backward))
             weigh(W, np.bincount(liked.indices, minlength=items), self.beta, self.alpha, self.locality)
             self.weights_ = W
             return
@@ -163,7 +164,7 @@ class SLIST(ItemWeights):
         check_memory(need, f"slist on {items:,} items")
         before = sums_of_exponentials(laws, longest)
         after = sums_of_exponentials(parse_decays("target_decay", self.target_decay), longest)
-        gram, cross = before_after(histories, items, before, after)
+        gram, cross = normal_equations(histories, items, before, after)
         self.weights_ = _solved(gram, cross, len(laws), float(self.regularization))
 
     @property
@@ -284,7 +285,7 @@ class Histories(NamedTuple):
     places: Ints
 
 
-def ordered(liked: sp.csr_matrix, times: Floats | None, votes: Floats, seed: int) -> Histories:
+def ordered_histories(liked: sp.csr_matrix, times: Floats | None, votes: Floats, seed: int) -> Histories:
     """Return the interactions in order; `times` are aligned with liked.indices, None for equal times."""
     owner, indptr = owners(liked), liked.indptr.astype(np.int64)
     when = np.zeros(liked.nnz) if times is None else times
@@ -301,7 +302,7 @@ def ordered(liked: sp.csr_matrix, times: Floats | None, votes: Floats, seed: int
     return Histories(items, gaps, indptr[owner], indptr[owner + 1], votes[owner], starts, places)
 
 
-def before_after(
+def normal_equations(
     histories: Histories, items: int, before: tuple[Floats, Floats], after: tuple[Floats, Floats]
 ) -> tuple[Floats, Floats]:
     """Return XᵀX and XᵀY of all splits of all histories: items·blocks rows.
@@ -316,7 +317,7 @@ def before_after(
     cross = np.empty((items * blocks, items))
     ahead = _splits_ahead(histories, steps, sources)
     laws = (steps, t_steps, sources, targets, ahead)
-    in_threads(None, _before_after, tuple(histories), laws, gram, cross)
+    in_threads(None, _normal_equations, tuple(histories), laws, gram, cross)
     gram += gram.T
     return gram, cross
 
@@ -341,7 +342,7 @@ def _splits_ahead(histories: Histories, steps: Floats, sources: Floats) -> Float
     return out
 
 
-def followed(
+def transitions(
     histories: Histories, pairs: sp.csr_matrix, rates: Floats, law: Floats, backward: float
 ) -> sp.csr_matrix:
     """Return weights of j after i, Σ_u votes_u·law(positions from i to j): (items, items) float32 CSR.
@@ -352,7 +353,7 @@ def followed(
     steps = np.exp(-np.arange(histories.gaps.max() + 1.0)[:, None] / rates)
     data = np.empty(pairs.nnz, dtype=np.float32)
     arrays = (steps, law, backward, pairs.indptr, pairs.indices, data)
-    in_threads(None, _followed, tuple(histories), *arrays)
+    in_threads(None, _transitions, tuple(histories), *arrays)
     out = entries_of(pairs, data)
     out.eliminate_zeros()  # the diagonal, and where only i comes after j
     return out
@@ -362,7 +363,7 @@ def followed(
 
 
 @jit
-def _before_after(first, stride, histories, laws, gram, cross):
+def _normal_equations(first, stride, histories, laws, gram, cross):
     """Rows of the item's features: pairs in which it comes first; half of its own."""
     items, _, _, ends, votes, starts, places = histories
     steps, t_steps, sources, targets, ahead = laws
@@ -411,7 +412,7 @@ def _before_after(first, stride, histories, laws, gram, cross):
 
 
 @jit
-def _followed(first, stride, histories, steps, law, backward, indptr, indices, data):
+def _transitions(first, stride, histories, steps, law, backward, indptr, indices, data):
     items, gaps, begins, ends, votes, starts, places = histories
     total, decayed = np.zeros(len(starts) - 1), np.empty(len(law))
     for i in range(first, len(total), stride):

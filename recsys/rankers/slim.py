@@ -9,7 +9,7 @@ from recsys._jit import in_threads, jit
 from recsys.rankers.base import Data
 from recsys.rankers.protocol import POSITIVE, real
 from recsys.rankers.registry import register_ranker
-from recsys.rankers.scoring import ItemWeights, co_occurrences, kept_form
+from recsys.rankers.scoring import ItemWeights, co_occurrences, dense_if_small
 from recsys.utils.memory import check_memory
 
 BLOCK = 512  # items whose weights are found at once
@@ -67,7 +67,7 @@ class SLIM(ItemWeights):
             used = weights > 0
             entries = weights[used], near[used], np.append(0, np.cumsum(used.sum(axis=1)))
             parts.append(sp.csr_matrix(entries, shape=(rows, items)))
-        self.weights_ = kept_form(sp.csr_matrix(sp.vstack(parts).T))
+        self.weights_ = dense_if_small(sp.csr_matrix(sp.vstack(parts).T))
 
 
 # ---- kernels

@@ -16,7 +16,7 @@ LOWEST = np.float32(np.finfo(np.float32).min)
 ROOT = np.int64(0)  # of a heap
 
 
-class Candidates(NamedTuple):
+class Allowed(NamedTuple):
     """The allowed items: a mask, its number of items, and whether they were listed."""
 
     mask: NDArray[np.uint8]
@@ -24,9 +24,9 @@ class Candidates(NamedTuple):
     listed: bool = False
 
 
-def candidates(
+def allowed_items(
     size: int, leave_out: ArrayLike | None, only: ArrayLike | None, what: str = "items"
-) -> Candidates:
+) -> Allowed:
     """Return the mask that `filter_items` or `items`, not both, describe."""
     if leave_out is not None and only is not None:
         raise InputError(f"pass filter_{what} or {what}, not both")
@@ -36,7 +36,7 @@ def candidates(
         mask[check_ids(what, only, size)] = 1
     elif leave_out is not None:
         mask[check_ids(f"filter_{what}", leave_out, size)] = 0
-    return Candidates(mask, int(mask.sum()), only is not None)
+    return Allowed(mask, int(mask.sum()), only is not None)
 
 
 def top_n(

@@ -53,7 +53,7 @@ def test_scores_and_lists_are_those_of_the_predictor(spec, tmp_path):
     model = recsys.Recommender(spec).fit(data)
     ranker, R = model.ranker, data.matrix
     users, items = np.arange(R.shape[0]), np.arange(R.shape[1])
-    A, B = ranker._history_features(R, users), ranker._items(R.shape[1])
+    A, B = ranker._history_features(R, users), ranker._item_features(R.shape[1])
     predictor.fit(*ranker._training_pairs(R))
     pairs = np.stack(np.meshgrid(users, items, indexing="ij"), axis=-1).reshape(-1, 2)
     wanted = predictor.decision_function(A, B, pairs).reshape(R.shape)

@@ -11,7 +11,7 @@ from recsys.datasets import load_dataset
 from recsys.evaluation.metrics import parse_metric, ranking_values
 from recsys.rankers import auto as auto_module
 from recsys.rankers import weight_search
-from recsys.rankers.auto import Auto, tried
+from recsys.rankers.auto import Auto, candidate_specs
 from recsys.rankers.base import Data
 from recsys.rankers.blend import break_ties, popularity_ranks
 from recsys.rankers.weight_search import LEAST, HeldOut, criterion, find_weights
@@ -136,7 +136,7 @@ def test_a_share_of_a_small_ndcg_counts_as_much_as_one_of_a_large_auc():
 def test_auto_says_why_each_candidate_is_left_out():
     liked = load_dataset("sample").matrix
     model = make_ranker("auto").fit(liked, show_progress=False)
-    candidates = set(tried(liked.shape[1], liked.nnz))
+    candidates = set(candidate_specs(liked.shape[1], liked.nnz))
     assert set(model.part_names_) | set(model.dropped_) == candidates
     assert not set(model.part_names_) & set(model.dropped_) and all(model.dropped_.values())
     again = make_ranker("auto").fit(liked, show_progress=False)
@@ -184,11 +184,13 @@ def small_auto(**params):
 @pytest.fixture(scope="module")
 def without():
     """What auto finds where a candidate is not there at all, by its specification."""
-    usual = tried(SMALL.shape[1], SMALL.nnz)
+    usual = candidate_specs(SMALL.shape[1], SMALL.nnz)
 
     def found(spec, monkeypatch):
         with monkeypatch.context() as patch:
-            patch.setattr(auto_module, "tried", lambda *args: [one for one in usual if one != spec])
+            patch.setattr(
+                auto_module, "candidate_specs", lambda *args: [one for one in usual if one != spec]
+            )
             return small_auto()
 
     return found
@@ -207,11 +209,11 @@ def failing(monkeypatch, spec, error):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("number", range(len(tried(SMALL.shape[1], SMALL.nnz))))
+@pytest.mark.parametrize("number", range(len(candidate_specs(SMALL.shape[1], SMALL.nnz))))
 def test_a_candidate_that_raises_changes_nothing_but_the_list_of_the_dropped(
     number, monkeypatch, without
 ):
-    spec, error = tried(SMALL.shape[1], SMALL.nnz)[number], RAISED[number % len(RAISED)]
+    spec, error = candidate_specs(SMALL.shape[1], SMALL.nnz)[number], RAISED[number % len(RAISED)]
     expected = without(spec, monkeypatch)
     failing(monkeypatch, spec, error)
     found = small_auto()
@@ -230,7 +232,7 @@ def test_a_budget_ends_the_trying_and_keeps_parts_as_they_were_fitted():
         len(found.validation_) == 2 and len(found.part_names_) == 1
     )  # the first candidate, and the blend
     assert "there was no time left to try it" in found.dropped_.values()
-    assert found.parts[0].popularity_.sum() < SMALL.nnz  # without what was hidden
+    assert found.parts_[0].popularity_.sum() < SMALL.nnz  # without what was hidden
     full = small_auto(budget=600.0)
     np.testing.assert_array_equal(full.part_weights_, small_auto().part_weights_)
 
@@ -244,7 +246,9 @@ def test_where_every_candidate_fails_one_error_lists_them(budget, monkeypatch):
     with pytest.raises(FitError, match="no candidate of auto could be fitted") as caught:
         small_auto(budget=budget)
     told = str(caught.value)  # of a long message the middle is left out
-    named = [spec for spec in tried(SMALL.shape[1], SMALL.nnz) if f"{spec} did not converge" in told]
+    named = [
+        spec for spec in candidate_specs(SMALL.shape[1], SMALL.nnz) if f"{spec} did not converge" in told
+    ]
     assert len(named) >= 3 and len(told) <= 1000 and told.endswith(" did not converge")
 
 

@@ -26,7 +26,7 @@ from recsys import (
 from recsys.evaluation.defaults import COMPARED
 from recsys.kernels import make_kernel
 from recsys.links import make_link_predictor
-from recsys.rankers.auto import tried
+from recsys.rankers.auto import candidate_specs
 from recsys.rankers.base import ABILITIES
 from recsys.rankers.registry import RANKERS, offered_models
 from recsys.utils.spec import format_spec, parse_spec
@@ -160,14 +160,16 @@ def test_every_parameter_is_documented_in_the_class_or_a_base(name):
 
 
 def test_what_auto_tries_is_declared_by_the_rankers_and_can_be_made():
-    small, large = tried(2000, 100_000), tried(20_000, 10**6)
-    timed, large_timed = tried(2000, 100_000, True), tried(20_000, 10**6, True)
+    small, large = candidate_specs(2000, 100_000), candidate_specs(20_000, 10**6)
+    timed, large_timed = candidate_specs(2000, 100_000, True), candidate_specs(20_000, 10**6, True)
     for spec in {*small, *large, *timed, *large_timed, *offered_models(), *COMPARED}:
         name, params = parse_spec(spec)
         make_ranker(name, **params)
     assert "bilinear:iterations=5" in small and not any("bilinear" in spec for spec in large)
-    assert len(small) == 11 and len(tried(1000, 100_000)) == 9 and len(large) == len(set(large))
-    assert "popularity:unseen=true" in tried(2000, 100_000, unseen=True)
+    assert (
+        len(small) == 11 and len(candidate_specs(1000, 100_000)) == 9 and len(large) == len(set(large))
+    )
+    assert "popularity:unseen=true" in candidate_specs(2000, 100_000, unseen=True)
     assert set(small) < set(timed) and set(large) < set(large_timed)
     assert all("recency" in s or "slist" in s for s in {*timed, *large_timed} - {*small, *large})
     assert "cf-omd" not in offered_models() and "lmf" in offered_models()

@@ -59,7 +59,7 @@ def test_what_parts_add_and_contributions_sum_to_the_score(liked):
     np.testing.assert_allclose(blend.part_scores(user, liked[user]).sum(axis=0), scores, atol=1e-5)
     for item in (0, 5):
         reason = blend.explain(user, liked[user], item, N=40)
-        parts = zip(blend.parts, blend.part_weights_, strict=True)
+        parts = zip(blend.parts_, blend.part_weights_, strict=True)
         expected = 0.0
         for part, weight in parts:
             own = part.scores(user, liked[user])[0]

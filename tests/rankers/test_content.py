@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from recsys import InputError, load_ranker, make_ranker
 from recsys.data import Interactions
 from recsys.data.features import SideInformation, texts
-from recsys.rankers.auto import tried
+from recsys.rankers.auto import candidate_specs
 from recsys.rankers.content import Content
 from tests.reference import rankers as reference
 
@@ -146,7 +146,7 @@ def test_auto_tries_content_where_items_have_features_and_gives_cold_items():
     model = make_ranker("auto", rounds=4).fit(R, show_progress=False, item_features=F)
     assert not any("content" in spec for spec in plain.validation_)
     assert {spec for spec in model.validation_ if "content" in spec} == {
-        spec for spec in tried(80, R.nnz, described=True) if spec.startswith("content")
+        spec for spec in candidate_specs(80, R.nnz, described=True) if spec.startswith("content")
     }
     assert any(spec.startswith("content") for spec in model.part_names_)
     scores = model.scores(np.arange(150), R)

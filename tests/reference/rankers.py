@@ -445,7 +445,7 @@ def _as_part(part, R):
 @RANKERS.add("blend", "auto")
 def _blend(ranker, R):
     total = np.zeros(R.shape)
-    for part, weight in zip(ranker.parts, ranker.part_weights_, strict=True):
+    for part, weight in zip(ranker.parts_, ranker.part_weights_, strict=True):
         scores = _as_part(part, R)
         mean, deviation = scores.mean(axis=1, keepdims=True), scores.std(axis=1, keepdims=True)
         total += weight * (scores - mean) / np.where(deviation > 1e-12, deviation, 1.0)
