@@ -131,12 +131,11 @@ def preview(content: bytes, name: str, sheet: str | None, form: dict[str, Any]) 
     """Return the first rows of an upload, and the roles that its columns' names tell."""
     with saved(content, name, sheet) as path:
         table = read_table(path, **form)
-        cells = table.read(list(dict.fromkeys(table.names)))
-        first = [cells[one][:SHOWN].to_pylist() for one in table.names]
+        cells = table.columns(table.names)
+        first = {name: column[:SHOWN].to_pylist() for name, column in cells.items()}
     if len(table.names) < 2:
         raise InputError(f"{name[:60]}: one column only; a column of users and one of items are needed")
-    rows = pd.DataFrame(dict(enumerate(first)), dtype=object).fillna("").astype(str)
-    rows.columns = pd.Index(unique(table.names))
+    rows = pd.DataFrame(first, dtype=object).fillna("").astype(str)
     roles: dict[str, str] = {}
     for role, found in find_columns(list(rows.columns)).items() if table.named else ():
         if found and found[0] not in roles.values():
@@ -152,14 +151,6 @@ def frame(content: bytes, name: str) -> pd.DataFrame:
     with saved(content, name) as path:
         table = read_table(path)
         return pd.DataFrame({name: feature(cells) for name, cells in table.columns(table.names).items()})
-
-
-def unique(names: list[str]) -> list[str]:
-    """Return column names, repeated ones with their number."""
-    return [
-        f"{name} ({names[: k + 1].count(name)})" if names.count(name) > 1 else name
-        for k, name in enumerate(names)
-    ]
 
 
 @st.cache_resource(max_entries=4, show_spinner="Reading the rows")

@@ -326,17 +326,10 @@ def _clean(name: str, codes: NDArray[np.int32], values: list[str | None]) -> tup
     return [text or None for text in texts], notes
 
 
-def _parsed(texts: Sequence[str], decimal: str | None) -> tuple[NDArray[np.float64], str | None]:
-    """Return texts as numbers, NaN for others, and the decimal mark where it is a comma."""
-    cells = pd.Series(texts, dtype=object)
-    if decimal is None and any("," in text for text in texts):
-        filled = [text for text in texts if any(map(str.isdigit, text))]
-        commas = [text for text in filled if "," in text]
-        if all(map(COMMA.fullmatch, filled)) and not all(map(GROUPED.fullmatch, commas)):
-            decimal = ","
-    if decimal == ",":
-        cells = cells.where(cells.str.fullmatch(COMMA), "").str.replace(".", "").str.replace(",", ".")
-    return np.array(pd.to_numeric(cells, errors="coerce"), dtype=np.float64), decimal
+def _has_decimal_commas(texts: Sequence[str]) -> bool:
+    filled = [text for text in texts if any(map(str.isdigit, text))]
+    commas = [text for text in filled if "," in text]
+    return bool(commas) and all(map(COMMA.fullmatch, filled)) and not all(map(GROUPED.fullmatch, commas))
 
 
 def floats(column: Any, decimal: str | None = None) -> NDArray[np.float64] | None:
@@ -373,9 +366,15 @@ def numbers_of(column: Any, decimal: str | None = None) -> Cells:
         return Cells(values, missing)
     codes, texts = texts_of(column)
     texts = list(map(str.strip, texts))
-    values, decimal = _parsed(texts, decimal)
+    series = pd.Series(texts, dtype=object)
+    note = ""
+    if decimal is None and _has_decimal_commas(texts):
+        decimal, note = ",", "numbers have a decimal comma: 4,5 is read as 4.5"
+    if decimal == ",":
+        series = series.where(series.str.fullmatch(COMMA), "").str.replace(".", "").str.replace(",", ".")
+    values = np.array(pd.to_numeric(series, errors="coerce"), dtype=np.float64)
     cells = _of_texts(codes, texts, values)
-    cells.decimal = decimal
+    cells.note, cells.decimal = note, decimal if note else None
     return cells
 
 

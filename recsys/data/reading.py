@@ -92,21 +92,14 @@ def read_rows(
     cells: dict[str, Cells] = {}
     notes = list(source.notes)
     for role in ROLES[2:]:
+        named = chosen[role] is not None or getattr(like, role, None) in options[role]
         for one in options[role]:
-            found = _cells(source.name, role, one, read[one], decimal, day_first)
-            filled, bad = int((~found.missing).sum()), int(found.unreadable.sum())
-            named = chosen[role] is not None or one == getattr(like, role, None)
-            if 2 * bad < filled or (named and not filled):
+            found = _numbers(source.name, role, one, read[one], decimal, day_first, named)
+            if isinstance(found, Cells):
                 roles[role], cells[role] = one, found
                 notes += [found.note] if found.note else []
                 break
-            if named:
-                such = str(read[one][int(np.argmax(found.unreadable))])[:40]
-                raise InputError(
-                    f"{source.name}: {one} is not a {role} column ({such!r}): {bad:,} of {filled:,} "
-                    "cells cannot be read"
-                )
-            notes.append(f"{one} is not read as a {role}: it {'holds none' if filled else 'is empty'}")
+            notes.append(found)
     good, left_out = _good(source, roles, u, i, cells)
     lines = [f"{REASONS[why]}, left out: {count:,}" for why, count in left_out.items()]
     if not good.any():
@@ -116,31 +109,31 @@ def read_rows(
     values |= {"u": u.codes, "i": i.codes}
     if not every:
         values = {name: column[good] for name, column in values.items()}
-    values |= {"user_ids": u.ids, "item_ids": i.ids}
-    data = merged(**values, duplicates=duplicates, name=name, compact=not every)
-    said = []
-    for role in ("user", "item", "time", "weight", "rating"):
-        if role in roles or role != "weight":
-            said.append(f"{role} = {roles[role][:60]}" if role in roles else f"{role}: none")
-        if role == "time" and data.time is not None and dated(data.time):
-            said.append(f"read as {date_text(float(data.time[0]))}")
+    values |= {"user_ids": u.ids, "item_ids": i.ids, "duplicates": duplicates, "name": name}
+    data = merged(**values, compact=not every)
+    words = {role: f"{role} = {one[:60]}" for role, one in roles.items()}
+    if data.time is not None and dated(data.time):
+        words["time"] += f", read as {date_text(float(data.time[0]))}"
+    said = [words.get(role, f"{role}: none") for role in ("user", "item", "time")]
+    said += [words["weight"]] if "weight" in roles else []
+    said.append(words.get("rating", "rating: none"))
     own = "" if source.named else "; the first row is read as cells, columns are called 1, 2, …"
     rows = len(good) + sum(source.left_out.values())
     lines = [f"{', '.join(said)}; rows: {rows:,}, pairs: {len(data.users):,}{own}", *lines, *notes]
     counts = [one for one in source.names if plain_name(one) in WEIGHT and one not in roles.values()]
     if counts and source.named and "weight" not in roles:
         lines.append(f"not read: {', '.join(counts)} (weight={counts[0]!r} takes counts or amounts)")
-    lines += [*u.notes, *i.notes]
-    if decimal is None and any(one.decimal == "," for one in cells.values()):
-        decimal = ","
-        lines.append("numbers have a decimal comma: 4,5 is read as 4.5")
-    if "time" in cells and cells["time"].day_first is not None:
-        day_first = cells["time"].day_first
     named_roles: dict[str, Any] = dict(roles)
     decisions = Columns(
-        **named_roles, kind=source.kind, decimal=decimal, day_first=day_first, duplicates=duplicates
+        **named_roles,
+        kind=source.kind,
+        decimal=next((one.decimal for one in cells.values() if one.decimal), decimal),
+        day_first=next(
+            (one.day_first for one in cells.values() if one.day_first is not None), day_first
+        ),
+        duplicates=duplicates,
     )
-    return replace(data, columns=decisions, notes=(*lines, *data.notes))
+    return replace(data, columns=decisions, notes=(*lines, *u.notes, *i.notes, *data.notes))
 
 
 def _check(chosen: dict[str, str | None], duplicates: str | None, decimal: str | None) -> None:
@@ -175,15 +168,32 @@ def _options(source: Table, chosen: dict[str, str | None], like: Columns | None)
     return options
 
 
-def _cells(
-    where: str, role: str, name: str, column: Any, decimal: str | None, day_first: bool | None
-) -> Cells:
+def _numbers(
+    where: str,
+    role: str,
+    name: str,
+    column: Any,
+    decimal: str | None,
+    day_first: bool | None,
+    named: bool,
+) -> Cells | str:
+    """Return a column for a role, or why it cannot have it."""
     if role == "time":
-        return times_of(where, name, column, day_first)
-    cells = numbers_of(column, decimal)
-    if (np.abs(cells.values) > LARGEST).any():
-        raise InputError(f"{where}: {name[:60]} contains numbers beyond {LARGEST:.2g}")
-    return cells
+        cells = times_of(where, name, column, day_first)
+    else:
+        cells = numbers_of(column, decimal)
+        if (np.abs(cells.values) > LARGEST).any():
+            raise InputError(f"{where}: {name[:60]} contains numbers beyond {LARGEST:.2g}")
+    filled, bad = int((~cells.missing).sum()), int(cells.unreadable.sum())
+    if 2 * bad < filled or (named and not filled):
+        return cells
+    if named:
+        such = str(column[int(np.argmax(cells.unreadable))])[:40]
+        raise InputError(
+            f"{where}: {name} is not a {role} column ({such!r}): {bad:,} of {filled:,} cells "
+            "cannot be read"
+        )
+    return f"{name} is not read as a {role}: it {'holds none' if filled else 'is empty'}"
 
 
 def _good(

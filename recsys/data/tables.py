@@ -14,7 +14,7 @@ import os
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,7 +48,7 @@ class Table:
 
     name: str  # in messages
     names: list[str]
-    read: Callable[[Sequence[str]], dict[str, pa.ChunkedArray]]
+    read: Callable[[Sequence[str]], Mapping[str, Any]]
     named: bool = True  # whether names were read or given
     file: bool = True
     kind: str = "pandas"
@@ -57,7 +57,7 @@ class Table:
     first: list[str] = field(default_factory=list)  # cells of the first row of delimited text
 
     def columns(self, names: Sequence[str]) -> dict[str, pa.ChunkedArray]:
-        """Return columns; of two of one name neither."""
+        """Return columns as arrow has them; of two of one name neither."""
         for name in names:
             if name not in self.names:
                 raise absent(self.name, name, self.names, self.named)
@@ -65,7 +65,7 @@ class Table:
                 raise InputError(
                     f"{self.name}: several columns have the name {name[:60]!r}: rename them"
                 )
-        return self.read(names)
+        return {name: as_arrow(self.name, name, cells) for name, cells in self.read(names).items()}
 
     def texts(self, names: Sequence[str]) -> list[NDArray[np.object_]]:
         """Return columns as text, missing cells empty."""
@@ -131,11 +131,9 @@ def _of_frame(frame: Any, where: str) -> Table:
             raise InputError(f"{where}: the name of column {one!r} is not text; rename it")
     kind = kind_of(table)
 
-    def read(some: Sequence[str]) -> dict[str, pa.ChunkedArray]:
-        natives = {name: table[name].to_native() for name in some}
-        if kind == "polars":
-            natives = {name: column.to_arrow() for name, column in natives.items()}
-        return {name: as_arrow(where, name, column) for name, column in natives.items()}
+    def read(some: Sequence[str]) -> dict[str, Any]:
+        cells = {name: table[name].to_native() for name in some}
+        return {name: c.to_arrow() if kind == "polars" else c for name, c in cells.items()}
 
     return Table(where, names, read, file=False, kind=kind)
 
@@ -148,17 +146,14 @@ def as_arrow(where: str, name: str, cells: Any) -> pa.ChunkedArray:
         found = cells if isinstance(cells, pa.Array) else pa.array(cells, from_pandas=True)
     except (pa.ArrowException, OverflowError):
         plain = [_plain(cell) for cell in cells]
-        kinds = {type(cell) for cell in plain if cell is not None}
-        if kinds == {int, float}:
-            plain = [None if cell is None else float(cell) for cell in plain]
-        elif len(kinds) > 1:
-            several = " and ".join(sorted(kind.__name__ for kind in kinds))
+        kinds = sorted({type(cell).__name__ for cell in plain if cell is not None})
+        if len(kinds) > 1 and kinds != ["float", "int"]:
             raise InputError(
-                f"{where}: {name[:60]} mixes {several}; convert it to one type, for "
+                f"{where}: {name[:60]} mixes {' and '.join(kinds)}; convert it to one type, for "
                 "example with .astype(str)"
             ) from None
         try:
-            found = pa.array(plain)
+            found = pa.array(plain, pa.float64() if len(kinds) > 1 else None)
         except (pa.ArrowInvalid, OverflowError):
             raise InputError(f"{where}: {name[:60]} contains a number beyond 64 bits") from None
     return found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])
@@ -189,7 +184,7 @@ def _of_parquet(path: Path, where: str) -> Table:
         raise InputError(f"{where}: not a Parquet table: {first_line(error)}") from None
     _check_width(where, len(schema.names))
 
-    def read(some: Sequence[str]) -> dict[str, pa.ChunkedArray]:
+    def read(some: Sequence[str]) -> dict[str, Any]:
         try:
             table = pq.read_table(path, columns=list(some), read_dictionary=list(some))
         except (pa.ArrowException, OSError) as error:
@@ -218,35 +213,32 @@ def _of_sheet(path: Path, where: str, names: Sequence[str] | None, header: bool 
     if not len(frame):
         raise InputError(f"{where}: the sheet is empty")
     first = ["" if pd.isna(cell) else str(cell) for cell in frame.iloc[0]]
-    own = is_header(first) if header is None and names is None else bool(header)
-    found = _names(where, first, names, own)
+    found, own = _names(where, first, names, header)
 
     def exact(cell: Any) -> Any:
         # A workbook has floats: pandas made integers of them, also where these are rounded.
-        return float(cell) if isinstance(cell, int) and abs(cell) >= 2**53 else cell
+        return float(cell) if isinstance(cell, int) and abs(cell) >= 2**53 else _plain(cell)
 
-    def read(some: Sequence[str]) -> dict[str, pa.ChunkedArray]:
-        cells = {name: frame.iloc[int(own) :, found.index(name)].map(_plain) for name in some}
-        return {name: as_arrow(where, name, [*map(exact, column)]) for name, column in cells.items()}
+    def read(some: Sequence[str]) -> dict[str, Any]:
+        return {name: [*map(exact, frame.iloc[int(own) :, found.index(name)])] for name in some}
 
     return Table(where, found, read, own or names is not None, first=first)
 
 
-def _names(where: str, first: Sequence[str], names: Sequence[str] | None, own: bool) -> list[str]:
+def _names(
+    where: str, first: Sequence[str], names: Sequence[str] | None, header: bool | None
+) -> tuple[list[str], bool]:
+    """Return the names of the columns, and whether the first row has them."""
     _check_width(where, len(first))
-    if names is None:
-        return [cell.strip() for cell in first] if own else [str(k + 1) for k in range(len(first))]
-    if isinstance(names, str) or len(set(names)) < len(names) or len(names) != len(first):
-        raise InputError(f"{where}: names must be {len(first)} distinct names, one for each column")
-    return list(names)
-
-
-def is_header(cells: Sequence[str]) -> bool:
-    """Return whether a first row has names: a word of a role, or neither numbers nor empty cells."""
-    if any(plain_name(cell) in ROLE_WORDS for cell in cells):
-        return True
-    numbers = pd.to_numeric(pd.Series(cells, dtype=object).str.replace(",", "."), errors="coerce")
-    return all(cell.strip() for cell in cells) and bool(numbers.isna().all())
+    if names is not None:
+        if isinstance(names, str) or len(set(names)) < len(names) or len(names) != len(first):
+            raise InputError(f"{where}: names must be {len(first)} distinct names, one for each column")
+        return list(names), bool(header)
+    if header is None:  # a word of a role, or neither numbers nor empty cells
+        numbers = pd.to_numeric(pd.Series(first, dtype=object).str.replace(",", "."), errors="coerce")
+        header = all(cell.strip() for cell in first) and bool(numbers.isna().all())
+        header |= any(plain_name(cell) in ROLE_WORDS for cell in first)
+    return [cell.strip() if header else str(k + 1) for k, cell in enumerate(first)], header
 
 
 def _of_json(text: Any, where: str) -> Table:
@@ -265,11 +257,7 @@ def _of_json(text: Any, where: str) -> Table:
         raise InputError(f"{where}: a JSON table must have one object per row, in lines or in an array")
     names = list(dict.fromkeys(key for row in rows for key in row))
     _check_width(where, len(names))
-
-    def read(some: Sequence[str]) -> dict[str, pa.ChunkedArray]:
-        return {name: as_arrow(where, name, [row.get(name) for row in rows]) for name in some}
-
-    return Table(where, names, read)
+    return Table(where, names, lambda some: {name: [row.get(name) for row in rows] for name in some})
 
 
 # ---- text
@@ -358,8 +346,7 @@ def _of_text(
         cells = next(csv.reader([first], delimiter=delimiter), [])
     except csv.Error as error:
         raise InputError(f"{where}: {error}") from None
-    own = is_header(cells) if header is None and names is None else bool(header)
-    found = _names(where, cells, names, own)
+    found, own = _names(where, cells, names, header)
     skip += own
     numbers = [str(k) for k in range(len(found))]
     left_out: dict[str, int] = {}
@@ -375,7 +362,7 @@ def _of_text(
         form = pc.ParseOptions(delimiter=delimiter, newlines_in_values=block > STRETCH)
         return pc.read_csv(pa.BufferReader(pa.py_buffer(content)), every, form, convert)
 
-    def read(some: Sequence[str]) -> dict[str, pa.ChunkedArray]:
+    def read(some: Sequence[str]) -> dict[str, Any]:
         chosen = {name: numbers[found.index(name)] for name in some}
         try:
             if _odd_quotes(text):
