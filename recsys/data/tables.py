@@ -17,6 +17,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,8 @@ class Table:
                 raise InputError(
                     f"{self.name}: several columns have the name {name[:60]!r}: rename them"
                 )
-        return {name: as_arrow(self.name, name, cells) for name, cells in self.read(names).items()}
+        read = self.read(names)
+        return {name: as_arrow(self.name, name, cells, self.file) for name, cells in read.items()}
 
     def texts(self, names: Sequence[str]) -> list[NDArray[np.object_]]:
         """Return columns as text, missing cells empty."""
@@ -138,8 +140,11 @@ def _of_frame(frame: Any, where: str) -> Table:
     return Table(where, names, read, file=False, kind=kind)
 
 
-def as_arrow(where: str, name: str, cells: Any) -> pa.ChunkedArray:
-    """Return a column of any kind as arrow has it; messages call it `name` of the table `where`."""
+def as_arrow(where: str, name: str, cells: Any, as_text: bool = False) -> pa.ChunkedArray:
+    """Return a column of any kind as arrow has it; mixed cells are text, or refused.
+
+    Messages call it `name` of the table `where`.
+    """
     if isinstance(cells, pa.ChunkedArray):
         return cells
     try:
@@ -147,13 +152,16 @@ def as_arrow(where: str, name: str, cells: Any) -> pa.ChunkedArray:
     except (pa.ArrowException, OverflowError):
         plain = [_plain(cell) for cell in cells]
         kinds = sorted({type(cell).__name__ for cell in plain if cell is not None})
-        if len(kinds) > 1 and kinds != ["float", "int"]:
+        numbers = kinds == ["float", "int"]
+        if as_text and not numbers:
+            plain = [None if cell is None else str(cell) for cell in plain]
+        elif len(kinds) > 1 and not numbers:
             raise InputError(
                 f"{where}: {name[:60]} mixes {' and '.join(kinds)}; convert it to one type, for "
                 "example with .astype(str)"
             ) from None
         try:
-            found = pa.array(plain, pa.float64() if len(kinds) > 1 else None)
+            found = pa.array(plain, pa.float64() if numbers else None)
         except (pa.ArrowInvalid, OverflowError):
             raise InputError(f"{where}: {name[:60]} contains a number beyond 64 bits") from None
     return found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])
@@ -217,7 +225,9 @@ def _of_sheet(path: Path, where: str, names: Sequence[str] | None, header: bool 
 
     def exact(cell: Any) -> Any:
         # A workbook has floats: pandas made integers of them, also where these are rounded.
-        return float(cell) if isinstance(cell, int) and abs(cell) >= 2**53 else _plain(cell)
+        if isinstance(cell, int) and abs(cell) >= 2**53:
+            return float(cell)
+        return cell if isinstance(cell, date) else _plain(cell)
 
     def read(some: Sequence[str]) -> dict[str, Any]:
         return {name: [*map(exact, frame.iloc[int(own) :, found.index(name)])] for name in some}

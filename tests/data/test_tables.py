@@ -1,5 +1,6 @@
 """Tables of every kind are read alike, and what cannot be read is refused in one line, soon."""
 
+import importlib.util
 import json
 import time
 import zipfile
@@ -29,6 +30,7 @@ FILMS = pd.DataFrame(
         "item": pd.array([BIG, BIG + 1, BIG + 2, BIG + 3], dtype="Int64"),
         "price": [62.88, 89.5, 10.25, 7.0],
         "made": [1983, None, 1990, 2001],
+        "day": pd.to_datetime(["2020-01-01", "2020-01-02", None, "2020-01-04"]),
         "genre": ["a|b", "b", None, "c"],
         "code": ["02139", "10001", "00501", "1"],
     }
@@ -45,6 +47,8 @@ def written(frame, kind, folder, name):
     elif kind == "semicolon":
         frame.to_csv(path, index=False, sep=";", decimal=",")
     elif kind in ("jsonl", "json"):
+        texts = {name: frame[name].astype(str) for name in {"day"} & {*frame.columns}}
+        frame = frame.assign(**texts)
         rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
         path.write_text(json.dumps(rows) if kind == "json" else "\n".join(map(json.dumps, rows)))
     elif kind == "xlsx":
@@ -78,6 +82,7 @@ def test_every_kind_of_table_is_read_alike(kind, tmp_path):
     assert features["price"].tolist() == [62.88, 89.5, 10.25]
     np.testing.assert_array_equal(features["made"], [1983, np.nan, 1990])
     assert features["genre"].fillna("").tolist() == ["a|b", "b", ""]
+    assert features["day"].fillna("").tolist() == ["2020-01-01", "2020-01-02", ""]
     assert features["code"].tolist() == ["02139", "10001", "00501"]
     assert passing(features, {"made": (1985, None)}).tolist() == [False, False, True]
     assert passing(features, {"made": 1983, "genre": "b"}).tolist() == [True, False, False]
@@ -91,6 +96,25 @@ def test_every_kind_of_table_is_read_alike(kind, tmp_path):
     assert int(cold.item_ids[3]) == BIG + 3 and cold.item_features["made"].iloc[3] == 2001
     liked = Interactions.from_frame(likes, min_rating=4)
     assert liked.users.tolist() == [0, 1, 2] and len(liked.excluded.users) == 2
+
+
+def test_cells_of_text_and_numbers_in_a_file_are_text(tmp_path):
+    path = tmp_path / "t.jsonl"
+    rows = [["007", 1, 4], [8, "x", "n/a"], [10**20, 2.0, 5], ["a", None, 3]]
+    path.write_text(
+        "\n".join(json.dumps(dict(zip(("user", "item", "rating"), r, strict=True))) for r in rows)
+    )
+    files = [path]
+    if importlib.util.find_spec("openpyxl"):
+        rows[2][0] = str(10**20)
+        files.append(tmp_path / "t.xlsx")
+        pd.DataFrame(rows, columns=["user", "item", "rating"]).to_excel(files[1], index=False)
+    for file in files:
+        data = Interactions.from_frame(file)
+        assert data.user_ids.tolist() == ["007", str(10**20)] and data.rating.tolist() == [4, 5]
+        assert {"rows without an item, left out: 1", "rows without a rating, left out: 1"} < {
+            *data.notes
+        }
 
 
 @pytest.mark.parametrize("odd", ["007", "+7", " 7 ", "-0", "-7", "7.5e1", "99999999999999999999"])
