@@ -256,7 +256,7 @@ def coded(column: Any) -> tuple[NDArray[np.int32], list[Any]]:
             if lengths[codes].sum(dtype=np.int64) == pc.sum(pc.binary_length(column)).as_py():
                 return codes, values
     codes, values = _encoded(column)
-    return codes, list(map(_text, values))
+    return codes, values if _is_text(kind) else list(map(_text, values))
 
 
 def _encoded(column: Any) -> tuple[NDArray[np.int32], list[Any]]:

@@ -376,7 +376,7 @@ class Recommender:
         remove : table or path, optional
             A column of users and one of items; without items, all rows of a user.
         items : table or path, optional
-            New or changed attributes of items.
+            New or changed attributes of items; new items are taken in if the fit had `cold_items`.
         """
         package = self.package
         if not len(package.user_ids):
