@@ -38,11 +38,10 @@ def explain(
     if why.parts:
         parts = [(name, f"{adds:+.4g}") for name, _, adds in why.parts]
         terminal.table("The score by models", ("model", "adds to the score"), parts)
-    lines = [
-        f"Without {one['title']}: rank {one['rank']:,}, score {one['score']:.4g}."
-        for one in (why.changes or {"listed": []})["listed"]
-    ]
-    for line in [*why.sentences, *lines]:
+    for line in why.sentences:
+        print(terminal.literal(line))
+    for one in (why.changes or {"listed": []})["listed"]:
+        line = f"Without {one['title']}: rank {one['rank']:,}, score {one['score']:.4g}."
         print(terminal.literal(line))
 
 

@@ -12,20 +12,16 @@ from recsys.embeddings import embeddings, export_embeddings
 from recsys.errors import InputError
 from recsys.rankers import load_package
 
+ENDINGS = ".npy or .parquet"
+
 
 def export(
     ranker: RankerFile,
     users: Annotated[
-        Path | None,
-        typer.Option(
-            "--users-out", help="File of the user vectors, .npy or .parquet.", callback=writable
-        ),
+        Path | None, typer.Option("--users-out", help=f"User vectors, {ENDINGS}.", callback=writable)
     ] = None,
     items: Annotated[
-        Path | None,
-        typer.Option(
-            "--items-out", help="File of the item vectors, .npy or .parquet.", callback=writable
-        ),
+        Path | None, typer.Option("--items-out", help=f"Item vectors, {ENDINGS}.", callback=writable)
     ] = None,
     factors: Annotated[int, typer.Option(help="Rank, for models without vectors.")] = 64,
 ) -> None:
@@ -34,7 +30,7 @@ def export(
         raise InputError("name a file to write with --users-out or --items-out")
     for target in (users, items):
         if target is not None and target.suffix not in (".npy", ".parquet"):
-            raise InputError(f"{target}: the ending must be .npy or .parquet")
+            raise InputError(f"{target}: the ending must be {ENDINGS}")
     package = load_package(ranker)
     vectors = embeddings(package.ranker, package.user_items, factors)
     for target, ids, rows in (

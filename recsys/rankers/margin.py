@@ -349,7 +349,7 @@ class CFKOMD(MarginRanker):
             return params
         names = [name for name in KERNELS.names() if KERNELS.get(name) is type(self.kernel)]
         if not names:
-            raise InputError(f"a file cannot keep {self.kernel!r}: register its class with KERNELS.add")
+            raise InputError(f"a file cannot keep {self.kernel!r}: use register_kernel for its class")
         return params | {"kernel": names[0], "kernel_params": dataclasses.asdict(self.kernel)}
 
     def _imputes(self) -> bool:
