@@ -215,8 +215,7 @@ def sample_pairs(
     both = sp.csr_matrix(positives + known)
     known_items = np.unique(both.indices)  # a cold item is unknown, not disliked
     items = known_items[rng.integers(len(known_items), size=len(rows))] if len(rows) else rows
-    taken = both.indices.astype(np.int64) + owners(both) * np.int64(both.shape[1])
-    free = ~np.isin(rows * np.int64(positives.shape[1]) + items, taken)
+    free = np.asarray(both[rows, items]).ravel() == 0 if len(rows) else np.zeros(0, dtype=bool)
     users = np.concatenate([owner, rows[free]]).astype(np.int64)
     labels = np.zeros(len(users), dtype=np.int8)
     labels[: len(owner)] = 1

@@ -171,10 +171,13 @@ def _block_epoch(
             continue
         mixing = term.mixing if at == 0 else term.mixing.T
         last = weights * mixing[-1, 0]
-        face = tables[1 - at] @ mixing[1:-1].T * weights[:, None]
-        psi = np.column_stack([face.reshape(len(face), -1), np.ones(len(face))])
+        if m > 1 and np.diff(side.rows.indptr).max(initial=0) <= 1:
+            last = np.zeros(len(P))  # an object of one feature has no products of its own
+        face = (tables[1 - at] @ mixing[1:-1].T * weights[:, None]).reshape(len(tables[1 - at]), -1)
+        summed = m == 1 or last.any()  # whether predictions have the sum of all A^m
+        psi = np.column_stack([face, np.ones(len(face))]) if summed else face
         quadratics = _Quadratics(pairs, at, psi, target)
-        before = _numbers(table, last)
+        before = _numbers(table, last, summed)
         betas = np.full(len(P), shrinkage.beta)
         if weighted:
             betas *= np.abs(term.weights[some])
@@ -202,7 +205,7 @@ def _block_epoch(
             change = state[:, m + m * m :] - table[:, s, 1:]
             table[:, s, 1:] += change
             quadratics.move(own, scale, change)
-        change = _numbers(table, last) - before
+        change = _numbers(table, last, summed) - before
         ids = (pairs.left, pairs.right) if at == 0 else (pairs.right, pairs.left)
         add_dots(*ids, change, psi, target.pred, threads)
         if pairs.symmetric:
@@ -211,9 +214,10 @@ def _block_epoch(
     return moved
 
 
-def _numbers(table: Vector, last: Vector) -> Vector:
-    """Return the numbers that a pair's prediction is linear in: A^1…A^(m−1), and the sum of all A^m."""
-    return np.column_stack([table[:, :, 1:-1].reshape(len(table), -1), table[:, :, -1] @ last])
+def _numbers(table: Vector, last: Vector, summed: bool) -> Vector:
+    """Return the numbers that a pair's prediction is linear in: A^1…A^(m−1), and any sum of all A^m."""
+    numbers = table[:, :, 1:-1].reshape(len(table), -1)
+    return np.column_stack([numbers, table[:, :, -1] @ last]) if summed else numbers.copy()
 
 
 def _totals(penalty: int, sizes: Vector, degree: int) -> Vector:
