@@ -249,7 +249,9 @@ def coded(column: Any) -> tuple[NDArray[np.int32], list[Any]]:
         cells = [None if cell is None else str(_text(cell)) for cell in column.to_pylist()]
         column = pa.chunked_array([pa.array(cells, pa.large_string())])
     elif _is_text(column.type):
-        with suppress(pa.ArrowInvalid):  # integers take half the time of text
+        with suppress(
+            pa.ArrowInvalid, pa.ArrowNotImplementedError
+        ):  # integers take half the time of text
             codes, values = _encoded(column.cast(pa.int64()))
             lengths = np.array([*(len(str(value)) for value in values), 0], dtype=np.uint8)
             # 007, +7 and −0 are longer than the integers that they are read as.

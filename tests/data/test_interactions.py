@@ -273,3 +273,15 @@ def test_ids_of_bytes_are_text(tmp_path):
         data = Interactions.from_frame(given)
         assert data.user_ids.tolist() == ["a", "ü"]
         assert data.item_ids.tolist() == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.large_string(), pa.string_view(), pa.binary()], ids=str
+)
+def test_ids_of_digits_are_text_in_each_type_of_arrow(kind):
+    users = [b"7", None, b"12", b"7"] if pa.types.is_binary(kind) else ["7", None, "12", "7"]
+    table = pa.table(
+        {"user": pa.array(users, kind), "item": pa.array(["1", "1", "1", "2"], pa.string_view())}
+    )
+    data = Interactions.from_frame(table)
+    assert data.user_ids.tolist() == ["7", "12"] and data.item_ids.tolist() == ["1", "2"]
