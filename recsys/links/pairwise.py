@@ -25,6 +25,7 @@ from recsys.utils.validation import check_choice, check_integer, check_real
 
 LOWER = ("explicit", "augment", "simplex", "inhomogeneous")
 PAIR_PENALTIES = ("l2", "l1", "ti")  # whose proximal operator takes one entry at a time
+LINEAR = 20.0  # times the default β: β of linear weights
 REFRESH = 10  # epochs after which predictions are computed afresh
 
 
@@ -40,7 +41,8 @@ class _Factorized(LinkPredictor):
         Loss of scores against labels of −1 and 1.
     beta : float ≥ 0, optional
         Strength of β/2·(‖U‖² + ‖V‖²) relative to the mean loss, times |λ_s| if λ is learned (3.19). By
-        default 1/(2 pairs).
+        default a fifth of the mean square of a feature over the pairs (a tenth if symmetric), less where
+        features occur in many pairs, and twenty times as much for linear weights.
     fit_intercept : bool
     max_iter : int ≥ 1
     tol : float ≥ 0
@@ -94,6 +96,10 @@ class _Factorized(LinkPredictor):
         """Return a term's penalty besides the squared norms, and its strength."""
         return PENALTIES["l2"], 0.0
 
+    def _strength(self, term: PairTerm) -> float:
+        """Return the β of a term."""
+        return self.beta_ * (LINEAR if self.beta is None and term.degree == 1 else 1.0)
+
     def _ends(self, A: sp.csr_matrix, B: sp.csr_matrix) -> tuple[sp.csr_matrix, sp.csr_matrix]:
         """Return the features of both ends as the terms take them."""
         return A, B
@@ -112,8 +118,8 @@ class _Factorized(LinkPredictor):
 
     def _fit(self, task: Task) -> None:
         rng = check_random_state(self.random_state)
-        self.beta_ = 0.5 / len(task.y) if self.beta is None else float(self.beta)
         self.symmetric_ = check_symmetric(self.symmetric, task.A is task.B)
+        self.beta_ = default_beta(task, self.symmetric_) if self.beta is None else float(self.beta)
         A, B = self._ends(task.A, task.B)
         order = np.argsort(task.left, kind="stable")
         left, right, y = task.left[order], task.right[order], task.y[order]
@@ -132,7 +138,10 @@ class _Factorized(LinkPredictor):
         terms = self.terms_
         loss, ones = LOSSES.get(self.loss), np.ones(len(y))
         penalties = [self._penalty(term) for term in terms]
-        shrinkages = [Shrinkage(self.beta_, penalty.code, gamma) for penalty, gamma in penalties]
+        shrinkages = [
+            Shrinkage(self._strength(term), penalty.code, gamma)
+            for term, (penalty, gamma) in zip(terms, penalties, strict=True)
+        ]
         # λ is learned for even orders above 2 of products across the ends
         weighted = [t.degree > 2 and t.degree % 2 == 0 and t.coefficients[0] == 0 for t in terms]
         self.intercept_ = 0.0
@@ -169,7 +178,7 @@ class _Factorized(LinkPredictor):
         value = mean_loss(target) + 0.5 * self.beta_ * float(self.shared_ @ self.shared_)
         for term in self.terms_:
             P = np.concatenate([term.left, term.right])
-            value += 0.5 * self.beta_ * float((P**2).sum(axis=0) @ np.abs(term.weights))
+            value += 0.5 * self._strength(term) * float((P**2).sum(axis=0) @ np.abs(term.weights))
             penalty, gamma = self._penalty(term)
             value += gamma * penalty.value(Form(ANOVA, term.degree, 1), P)
         return value
@@ -201,6 +210,19 @@ class _Factorized(LinkPredictor):
             float(alone[1] + pairs[n:, :m].sum()),
             pairs[:n, :m],
         )
+
+
+def default_beta(task: Task, symmetric: bool) -> float:
+    """Return a share of the mean square of a feature over the pairs.
+
+    The share falls with the root of the pairs that a feature occurs in, as the noise of their mean does.
+    It is half as large if scores are means of both directions, as gradients are.
+    """
+    A, B, pairs = task.A, task.B, len(task.y)
+    squares = [X.multiply(X).sum(axis=1)[rows].sum() for X, rows in ((A, task.left), (B, task.right))]
+    features = max(len(np.unique(A.indices)) + (0 if A is B else len(np.unique(B.indices))), 1)
+    share = min(0.2, np.sqrt(features / (2 * pairs))) * (0.5 if symmetric else 1.0)
+    return float(share * sum(squares) / (features * pairs))
 
 
 def add_shares(c: Array, weights: Array, z: Array, w: Array, pairs: Array, alone: Array) -> None:

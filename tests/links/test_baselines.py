@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from recsys.links import load_link_predictor, make_link_predictor, split_objects, split_pairs
+from recsys.links import (
+    link_metrics,
+    load_link_predictor,
+    make_link_predictor,
+    split_objects,
+    split_pairs,
+)
 
 
 def adjacency(links, n, m=None):
@@ -66,3 +72,19 @@ def test_no_link_is_in_training_and_test(cut, double):
     assert not set(train) & set(test)
     assert len(train) == len(set(train)) == int(expected.train_labels.sum())
     assert len(test) == len(set(test)) == int(expected.test_labels.sum())
+
+
+@pytest.mark.parametrize("name", ["bilinear", "fm"])
+def test_by_ids_alone_the_defaults_are_as_good_as_paths(name):
+    rng = np.random.default_rng(0)
+    group = rng.integers(4, size=240)
+    chance = np.where(group[:, None] == group, 0.2, 0.02)
+    links = np.argwhere(np.triu(rng.random((240, 240)) < chance, 1))
+    split, ids = split_pairs(links, 240, test_size=0.3), np.eye(240)
+
+    def auc(model):
+        fitted = make_link_predictor(model).fit(ids, None, split.train, split.train_labels)
+        scores = fitted.decision_function(ids, None, split.test)
+        return link_metrics(split.test_labels, scores).auc
+
+    assert auc(name) > auc("katz") - 0.01
