@@ -41,8 +41,8 @@ class _Factorized(LinkPredictor):
         Loss of scores against labels of −1 and 1.
     beta : float ≥ 0, optional
         Strength of β/2·(‖U‖² + ‖V‖²) relative to the mean loss, times |λ_s| if λ is learned (3.19). By
-        default a fifth of the mean square of a feature over the pairs (a tenth if symmetric), less where
-        features occur in many pairs, and twenty times as much for linear weights.
+        default a tenth of the mean square of a feature over the pairs, less where features occur in many
+        pairs, and twenty times as much for linear weights.
     fit_intercept : bool
     max_iter : int ≥ 1
     tol : float ≥ 0
@@ -119,7 +119,7 @@ class _Factorized(LinkPredictor):
     def _fit(self, task: Task) -> None:
         rng = check_random_state(self.random_state)
         self.symmetric_ = check_symmetric(self.symmetric, task.A is task.B)
-        self.beta_ = default_beta(task, self.symmetric_) if self.beta is None else float(self.beta)
+        self.beta_ = default_beta(task) if self.beta is None else float(self.beta)
         A, B = self._ends(task.A, task.B)
         order = np.argsort(task.left, kind="stable")
         left, right, y = task.left[order], task.right[order], task.y[order]
@@ -212,16 +212,15 @@ class _Factorized(LinkPredictor):
         )
 
 
-def default_beta(task: Task, symmetric: bool) -> float:
+def default_beta(task: Task) -> float:
     """Return a share of the mean square of a feature over the pairs.
 
     The share falls with the root of the pairs that a feature occurs in, as the noise of their mean does.
-    It is half as large if scores are means of both directions, as gradients are.
     """
     A, B, pairs = task.A, task.B, len(task.y)
     squares = [X.multiply(X).sum(axis=1)[rows].sum() for X, rows in ((A, task.left), (B, task.right))]
     features = max(len(np.unique(A.indices)) + (0 if A is B else len(np.unique(B.indices))), 1)
-    share = min(0.2, np.sqrt(features / (2 * pairs))) * (0.5 if symmetric else 1.0)
+    share = min(0.1, 0.5 * np.sqrt(features / (2 * pairs)))
     return float(share * sum(squares) / (features * pairs))
 
 
