@@ -1,19 +1,18 @@
-"""The application: limits of requests, the lines that they wait in, and routes."""
+"""The application: limits of requests, threads for slow ones, and routes."""
 
 from __future__ import annotations
 
 import hmac
 import json
 import os
-import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-import anyio.to_thread
 import numpy as np
+from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, FastAPI, HTTPException, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
@@ -29,9 +28,11 @@ from recsys.recommender.explained import explained
 from recsys.reranking import rerank
 from recsys.reranking import similar as similar_items
 from recsys.service import schemas
-from recsys.service.model_store import ModelStore, ServedModel
+from recsys.service.model_store import LONG_PROFILE, ModelStore, ServedModel
 
+PROCESSORS = os.cpu_count() or 1
 MAX_BODY = 1 << 20
+MOST_WAITING = 8 * PROCESSORS  # requests for a thread; further ones get 503
 OPEN = ("/health", "/ready")  # without a token
 METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"))
 Count = Annotated[int, Query(ge=1, le=1000)]
@@ -46,28 +47,6 @@ class AnyText(StringConvertor):
 
 
 register_url_convertor("text", AnyText())
-
-
-class Line:
-    """Running and waiting requests; further ones get 503."""
-
-    def __init__(self, workers: int, waiting: int) -> None:
-        self.size = workers + waiting
-        self.active = 0
-        self._workers = threading.Semaphore(workers)
-        self._lock = threading.Lock()
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if self.active == self.size:
-                raise HTTPException(503, "too many requests at once", {"retry-after": "1"})
-            self.active += 1
-        self._workers.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self._workers.release()
-        with self._lock:
-            self.active -= 1
 
 
 class Limits:
@@ -163,14 +142,11 @@ def create_app(
     'recsys'
     """
     token = check_token(token)
-    processors = os.cpu_count() or 1
     models, registry = ModelStore(Path(path), reload_seconds, mapped), CollectorRegistry()
-    plain, slow = Line(processors, 4 * processors), Line(1, 4 * processors)
+    plain, slow = CapacityLimiter(PROCESSORS), CapacityLimiter(1)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        # A thread for each request in the two lines, and some that answer 503.
-        anyio.to_thread.current_default_thread_limiter().total_tokens = plain.size + slow.size + 4
         yield
         models.close()
 
@@ -182,7 +158,7 @@ def create_app(
     )
     app.state.models, app.state.registry, app.state.plain, app.state.slow = models, registry, plain, slow
     gauges: dict[str, tuple[str, Callable[[], float]]] = {
-        "waiting": ("Waiting or computed.", lambda: plain.active + slow.active),
+        "waiting": ("Waiting or computed in threads.", lambda: _active(plain) + _active(slow)),
         "model_reloads": ("Newer files taken.", lambda: models.reloads),
         "model_refused": ("The newest file is refused.", lambda: bool(models.error)),
         "model_modified_timestamp_seconds": (
@@ -220,11 +196,26 @@ def _malformed(_: Request, error: Any) -> JSONResponse:
     return _refusal(422, f"{where}: {text if text.endswith(problem) else f'{text}: {problem}'}")
 
 
-@contextmanager
-def serving(request: Request, slow: bool) -> Iterator[ServedModel]:
-    """Wait for a turn, and yield the model that is current then."""
-    with request.app.state.slow if slow else request.app.state.plain:
-        yield request.app.state.models.current
+def _active(threads: CapacityLimiter) -> int:
+    return threads.borrowed_tokens + threads.statistics().tasks_waiting
+
+
+async def answer(
+    request: Request,
+    slow: bool,
+    liked: int,
+    compute: Callable[..., dict[str, Any]],
+    model: ServedModel,
+    *args: Any,
+) -> JSONResponse:
+    """Compute an answer: at once if that is quick, else in a thread; slow requests share one."""
+    if not slow and liked <= model.at_once:
+        return JSONResponse(compute(model, *args))
+    slow = slow or liked > LONG_PROFILE
+    threads = request.app.state.slow if slow else request.app.state.plain
+    if _active(threads) >= MOST_WAITING + threads.total_tokens:
+        raise HTTPException(503, "too many requests at once", {"retry-after": "1"})
+    return JSONResponse(await to_thread.run_sync(compute, model, *args, limiter=threads))
 
 
 # ---- routes; each answers from the model that is current when it begins
@@ -258,100 +249,122 @@ async def metrics(request: Request) -> Response:
 
 
 @router.post("/recommend", response_model=schemas.RecommendResponse)
-def recommend(body: schemas.RecommendRequest, request: Request) -> Response:
+async def recommend(body: schemas.RecommendRequest, request: Request) -> Response:
     """Return the best items for a known user or a history."""
-    with serving(request, body.slow) as model:
-        package, profile = model.package, profile_of(model, body)
-        most = schemas.MOST_REASONS // max(profile.row.nnz, 1)
-        if body.why and body.n > most:
-            raise InputError(f"n must be at most {most} for {profile.row.nnz} liked items with why")
-        left_out, unknown = filtered_items(model, body)
-        disliked, unknown_dislikes = package.known_items(body.dislikes)
-        result = rerank(
-            package.ranker,
-            profile.userid,
-            profile.row,
-            body.n,
-            dislikes=disliked,
-            diversity=body.diversity,
-            item_users=package.item_users if body.diversity else None,
-            filter_already_liked_items=body.filter_liked,
-            filter_items=left_out,
-            **profile.options,
-        )
-        items = named(model, *result)
-        if body.why:
-            for item in items:
-                item["why"] = explained(package, profile, item["item"]).as_dict()
-        unknown = [*profile.unknown, *unknown, *unknown_dislikes]
-        return JSONResponse({"items": items, "fallback": bool(result.fallback), "unknown": unknown})
+    model = request.app.state.models.current
+    profile = profile_of(model, body)
+    return await answer(request, body.slow, profile.row.nnz, _recommended, model, profile, body)
+
+
+def _recommended(model: ServedModel, profile: Profile, body: schemas.RecommendRequest) -> dict[str, Any]:
+    package = model.package
+    most = schemas.MOST_REASONS // max(profile.row.nnz, 1)
+    if body.why and body.n > most:
+        raise InputError(f"n must be at most {most} for {profile.row.nnz} liked items with why")
+    left_out, unknown = filtered_items(model, body)
+    disliked, unknown_dislikes = package.known_items(body.dislikes)
+    result = rerank(
+        package.ranker,
+        profile.userid,
+        profile.row,
+        body.n,
+        dislikes=disliked,
+        diversity=body.diversity,
+        item_users=package.item_users if body.diversity else None,
+        filter_already_liked_items=body.filter_liked,
+        filter_items=left_out,
+        **profile.options,
+    )
+    items = named(model, *result)
+    if body.why:
+        for item in items:
+            item["why"] = explained(package, profile, item["item"]).as_dict()
+    unknown = [*profile.unknown, *unknown, *unknown_dislikes]
+    return {"items": items, "fallback": bool(result.fallback), "unknown": unknown}
 
 
 @router.get("/users/{user:text}/recommendations", response_model=schemas.RecommendResponse)
-def recommend_to_user(user: str, request: Request, n: Count = 10) -> Response:
+async def recommend_to_user(user: str, request: Request, n: Count = 10) -> Response:
     """Return the best items for a known user."""
-    return recommend(schemas.RecommendRequest(user=user, n=n), request)
+    return await recommend(schemas.RecommendRequest(user=user, n=n), request)
 
 
 @router.post("/similar", response_model=schemas.ItemsResponse)
-def similar(body: schemas.SimilarRequest, request: Request) -> Response:
+async def similar(body: schemas.SimilarRequest, request: Request) -> Response:
     """Return the items most similar to one."""
-    with serving(request, body.diversity > 0) as model:
-        package, item = model.package, item_of(model, body.item)
-        left_out, unknown = filtered_items(model, body)
-        result = similar_items(
-            package.ranker,
-            item,
-            body.n,
-            diversity=body.diversity,
-            item_users=package.item_users if body.diversity else None,
-            filter_items=left_out,
-        )
-        return JSONResponse({"items": named(model, *result), "unknown": unknown})
+    model = request.app.state.models.current
+    return await answer(request, body.diversity > 0, 0, _similar, model, body)
+
+
+def _similar(model: ServedModel, body: schemas.SimilarRequest) -> dict[str, Any]:
+    package, item = model.package, item_of(model, body.item)
+    left_out, unknown = filtered_items(model, body)
+    result = similar_items(
+        package.ranker,
+        item,
+        body.n,
+        diversity=body.diversity,
+        item_users=package.item_users if body.diversity else None,
+        filter_items=left_out,
+    )
+    return {"items": named(model, *result), "unknown": unknown}
 
 
 @router.get("/items/{item:text}/similar", response_model=schemas.ItemsResponse)
-def similar_to_item(item: str, request: Request, n: Count = 10) -> Response:
+async def similar_to_item(item: str, request: Request, n: Count = 10) -> Response:
     """Return the items most similar to one."""
-    return similar(schemas.SimilarRequest(item=item, n=n), request)
+    return await similar(schemas.SimilarRequest(item=item, n=n), request)
 
 
 @router.get("/users/{user:text}/similar")
-def similar_users(user: str, request: Request, n: Count = 10) -> Response:
+async def similar_users(user: str, request: Request, n: Count = 10) -> Response:
     """Return the users most similar to one."""
-    with serving(request, slow=True) as model:
-        package = model.package
-        if user not in package.user_index:
-            raise HTTPException(404, f"unknown user {user[:60]!r}")
-        index, names = package.user_index[user], package.user_ids
-        ids, scores = package.ranker.similar_users(index, N=n, filter_users=[index])
-        users = [{"user": str(names[k]), "score": float(s)} for k, s in zip(ids, scores, strict=True)]
-        return JSONResponse({"users": users})
+    model = request.app.state.models.current
+    return await answer(request, True, 0, _similar_users, model, user, n)
+
+
+def _similar_users(model: ServedModel, user: str, n: int) -> dict[str, Any]:
+    package = model.package
+    if user not in package.user_index:
+        raise HTTPException(404, f"unknown user {user[:60]!r}")
+    index, names = package.user_index[user], package.user_ids
+    ids, scores = package.ranker.similar_users(index, N=n, filter_users=[index])
+    users = [{"user": str(names[k]), "score": float(s)} for k, s in zip(ids, scores, strict=True)]
+    return {"users": users}
 
 
 @router.post("/scores", response_model=schemas.RecommendResponse)
-def scores(body: schemas.ScoresRequest, request: Request) -> Response:
+async def scores(body: schemas.ScoresRequest, request: Request) -> Response:
     """Return the scores of items for a known user or a history."""
-    with serving(request, body.slow) as model:
-        ranker, profile = model.package.ranker, profile_of(model, body)
-        items, unknown = model.package.known_items(body.items)
-        scores = ranker.scores(profile.userid, profile.row, **profile.options)[0]
-        users = None if profile.fold_in else np.array([profile.userid])
-        fallback = bool(ranker.falls_back(users, profile.row)[0])
-        unknown = [*profile.unknown, *unknown]
-        return JSONResponse(
-            {"items": named(model, items, scores[items]), "fallback": fallback, "unknown": unknown}
-        )
+    model = request.app.state.models.current
+    profile = profile_of(model, body)
+    return await answer(request, False, profile.row.nnz, _scored, model, profile, body.items)
+
+
+def _scored(model: ServedModel, profile: Profile, ids: list[str]) -> dict[str, Any]:
+    ranker = model.package.ranker
+    items, unknown = model.package.known_items(ids)
+    scores = ranker.scores(profile.userid, profile.row, **profile.options)[0]
+    users = None if profile.fold_in else np.array([profile.userid])
+    return {
+        "items": named(model, items, scores[items]),
+        "fallback": bool(ranker.falls_back(users, profile.row)[0]),
+        "unknown": [*profile.unknown, *unknown],
+    }
 
 
 @router.post("/explain")
-def explain(body: schemas.ExplainRequest, request: Request) -> Response:
+async def explain(body: schemas.ExplainRequest, request: Request) -> Response:
     """Return the explanation of an item's score, as in `recsys explain --json`."""
-    with serving(request, slow=True) as model:
-        item_of(model, body.item)
-        profile = profile_of(model, body)
-        why = explained(model.package, profile, body.item, body.n, changes=body.changes)
-        return JSONResponse(why.as_dict() | {"unknown": list(profile.unknown)})
+    model = request.app.state.models.current
+    return await answer(request, True, 0, _explanation, model, body)
+
+
+def _explanation(model: ServedModel, body: schemas.ExplainRequest) -> dict[str, Any]:
+    item_of(model, body.item)
+    profile = profile_of(model, body)
+    why = explained(model.package, profile, body.item, body.n, changes=body.changes)
+    return why.as_dict() | {"unknown": list(profile.unknown)}
 
 
 def profile_of(model: ServedModel, body: schemas.ProfileRequest) -> Profile:

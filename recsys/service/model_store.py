@@ -22,14 +22,17 @@ from recsys.recommender.filters import passing
 from recsys.utils.attempts import why
 from recsys.utils.files import check_file
 
+QUICK_SECONDS = 0.01
+LONG_PROFILE = 300  # liked items from which a list of some models takes more than 20 ms
 RETRY_SECONDS = 60.0  # after which a refused file is tried again: memory may be back
 
 
 class ServedModel:
     """A model package and the state of its file; it never changes, a newer one replaces it."""
 
-    def __init__(self, package: ModelPackage, state: tuple[int, int, int]) -> None:
+    def __init__(self, package: ModelPackage, state: tuple[int, int, int], at_once: int) -> None:
         self.package, self.state = package, state
+        self.at_once = at_once  # liked items up to which a list is computed without a thread
         # Not a method of this object, which the cache would keep alive.
         self.passing = lru_cache(64)(partial(_passing, package.item_features))
 
@@ -66,7 +69,23 @@ def load(path: Path, mapped: bool = False) -> ServedModel:
         if "fold-in" in ranker.capabilities:
             ranker.recommend(0, profile.row, N=1, recalculate_user=True, times=profile.times)
     package.known_items(())
-    return ServedModel(package, state)
+    return ServedModel(package, state, _at_once(package))
+
+
+def _at_once(package: ModelPackage) -> int:
+    """Return up to how many liked items a list takes less time than handing it to a thread is worth."""
+    lengths = np.diff(package.user_items.indptr)
+    by_length = np.argsort(lengths)
+    for share in (1.0, 0.99, 0.9, 0.5) if len(lengths) else ():
+        user = int(by_length[int(share * (len(lengths) - 1))])
+        seconds = []
+        for _ in range(3):
+            start = time.perf_counter()
+            package.ranker.recommend(user, package.user_items[user])
+            seconds.append(time.perf_counter() - start)
+        if min(seconds) < QUICK_SECONDS:
+            return int(lengths[user])
+    return 0
 
 
 class ModelStore:

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-LONG_HISTORY = 300  # items, from which a request takes more than some 20 ms
 MOST_REASONS = 10_000  # explained items × liked items of one request
 
 Id = Annotated[str, Field(min_length=1, max_length=200)]
@@ -65,11 +64,6 @@ class ProfileRequest(Request):
             raise ValueError("pass exactly one of user and history")
         return self
 
-    @property
-    def slow(self) -> bool:
-        """Whether the request takes more than about 20 ms."""
-        return len(self.history or ()) > LONG_HISTORY
-
 
 class Range(Request):
     """A range of numbers or dates, both ends included."""
@@ -114,7 +108,7 @@ class RecommendRequest(ProfileRequest, Candidates):
     @property
     def slow(self) -> bool:
         """Whether the request takes more than about 20 ms."""
-        return bool(super().slow or self.why or self.diversity or self.dislikes)
+        return bool(self.why or self.diversity or self.dislikes)
 
 
 class SimilarRequest(Candidates):

@@ -24,8 +24,8 @@ from starlette.testclient import TestClient
 from recsys import cli, make_ranker
 from recsys.errors import ModelFileError
 from recsys.rankers import fit_package
+from recsys.service import app as service
 from recsys.service import create_app, model_store
-from recsys.service.app import Line
 from tests.service.conftest import served, wait_until
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -184,45 +184,26 @@ def test_legal_requests_are_answered(address, name, size):
             assert len(body["items"]) == 2 and headers["content-type"] == "application/json"
 
 
-def test_a_line_computes_and_lets_wait_so_many_and_refuses_the_others():
-    from fastapi import HTTPException
-
-    line, gate, computed = Line(workers=1, waiting=2), threading.Event(), []
-
-    def compute():
-        with line:
-            gate.wait(30)
-            computed.append(1)
-
-    threads = [threading.Thread(target=compute) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    wait_until(lambda: line.active == 3)
-    with pytest.raises(HTTPException) as refused, line:
-        pass
-    assert refused.value.status_code == 503 and refused.value.headers == {"retry-after": "1"}
-    gate.set()
-    for thread in threads:
-        thread.join()
-    assert len(computed) == 3 and line.active == 0
-
-
-def test_plain_requests_do_not_wait_for_expensive_ones(path):
-    app = create_app(path)
+@pytest.mark.parametrize("at_once", [0, 1000])
+def test_plain_requests_do_not_wait_for_slow_ones_and_too_many_are_refused(path, monkeypatch, at_once):
+    gate, explained, counted = threading.Event(), service.explained, "recsys_waiting 1.0"
+    monkeypatch.setattr(service, "explained", lambda *a, **k: gate.wait(30) and explained(*a, **k))
+    monkeypatch.setattr(service, "MOST_WAITING", 0)
+    app, answers, ask = create_app(path), [], {"user": "u0001"}
+    app.state.models.current.at_once = at_once
     with TestClient(app) as client:
-        app.state.slow._workers.acquire()  # an explanation that takes for ever
         asking = threading.Thread(
-            target=lambda: client.post("/explain", json={"user": "u0001", "item": "m0001"})
+            target=lambda: answers.append(client.post("/explain", json=ask | {"item": "m0001"}))
         )
         asking.start()
-        wait_until(lambda: app.state.slow.active == 1)
-        assert client.post("/recommend", json={"user": "u0001"}).status_code == 200
-        app.state.slow.active = app.state.slow.size
-        refused = client.post("/recommend", json={"user": "u0001", "why": True})
-        assert refused.status_code == 503 and refused.headers["retry-after"] == "1"
-        app.state.slow.active = 1
-        app.state.slow._workers.release()
+        wait_until(lambda: counted in client.get("/metrics").text)
+        assert client.post("/recommend", json=ask).status_code == 200
+        for slow in ({"why": True}, {"diversity": 0.5}, {"dislikes": ["m0002"]}):
+            refused = client.post("/recommend", json=ask | slow)
+            assert refused.status_code == 503 and refused.headers["retry-after"] == "1"
+        gate.set()
         asking.join()
+        assert answers[0].status_code == 200
         label = 'http_response_status_code="503",http_route="/recommend"'
         assert label in client.get("/metrics").text
 
