@@ -63,12 +63,12 @@ class Content(LinearRanker):
         self.prior_ = ((1.0 + np.log1p(users)) ** self.popularity).astype(np.float32)
 
     def _item_vectors(self) -> sp.csr_matrix:
-        """Return the rows of items that histories are multiplied with, of items without users, too."""
-        return sp.diags(self.prior_) @ self.attributes_
+        return self.attributes_
 
     def _scores(self, rows: Rows, users: Users = None) -> NDArray[np.float32]:
         profiles = self._weighed(rows) @ self.attributes_
-        return np.asarray((profiles @ self._item_vectors().T).toarray(), dtype=np.float32)
+        scores = (profiles @ self._item_vectors().T).toarray()
+        return np.asarray(scores * self.prior_, dtype=np.float32)
 
     def _contributions(self, liked: Ints, items: Ints) -> Floats:
         own, others = (self.attributes_[some].astype(np.float64) for some in (liked, items))

@@ -95,7 +95,7 @@ class GraphFilter(LinearRanker):
 
     def _scores(self, rows: Rows, users: Users = None) -> NDArray[np.float32]:
         x, scale = self._weighed(rows), self.per_item_
-        along = (x @ sp.diags(scale)) @ self.directions_.T.astype(np.float64)
+        along = entries_of(x, x.data * scale[x.indices]) @ self.directions_.T.astype(np.float64)
         out = np.asarray((along @ self.directions_) / scale, dtype=np.float32)
         if self.filter == GF_CF:
             out *= np.float32(self.ideal_weight)

@@ -76,7 +76,7 @@ class KernelRanker(Ranker):
         """Return the ridge of each interaction, λ_p/ω with ω = (newer interactions + 1)^−recency."""
         ridge = np.full(rows.matrix.nnz, float(self.regularization))
         if self.reads_times():
-            omega = recency_weights(rows.matrix, rows.times, float(self.recency))
+            omega = recency_weights(rows, float(self.recency))
             ridge /= np.maximum(omega, LEAST_WEIGHT)
         return ridge
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -98,6 +98,12 @@ class Rows:
     matrix: sp.csr_matrix  # (rows, items) float32, canonical
     times: Floats | None = None  # aligned with matrix.indices; None: all equally recent
 
+    @cached_property
+    def gaps(self) -> Ints:
+        """How many interactions of the same row are strictly newer than each, (nnz,)."""
+        assert self.times is not None
+        return newer(self.matrix.indptr, self.times)
+
     @property
     def spans(self) -> list[slice]:
         """Where the entries of each row are."""
@@ -176,14 +182,11 @@ def newer(indptr: NDArray[np.integer], times: Floats) -> Ints:
     return out
 
 
-def recency_weights(rows: sp.csr_matrix, times: Floats | None, recency: float) -> Floats:
-    """Return the weights (newer interactions + 1)^−recency, (nnz,); all are 1 where all times are equal.
-
-    Times are aligned with rows.indices.
-    """
-    if times is None or not recency:
-        return np.ones(rows.nnz)
-    return np.asarray((newer(rows.indptr, times) + 1.0) ** -recency, dtype=np.float64)
+def recency_weights(rows: Rows, recency: float) -> Floats:
+    """Return the weights (newer interactions + 1)^−recency, (nnz,); 1 where times are unknown."""
+    if rows.times is None or not recency:
+        return np.ones(rows.matrix.nnz)
+    return np.asarray((rows.gaps + 1.0) ** -recency, dtype=np.float64)
 
 
 def aligned(

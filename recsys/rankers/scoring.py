@@ -159,7 +159,7 @@ class LinearRanker(Ranker):
 
     def _votes(self, rows: Rows) -> Floats:
         """Return the weight of each entry of the rows."""
-        return recency_weights(rows.matrix, rows.times, self.recency)
+        return recency_weights(rows, self.recency)
 
     def _weighed(self, rows: Rows) -> sp.csr_matrix:
         """Return the rows with these weights."""

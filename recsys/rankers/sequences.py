@@ -21,9 +21,9 @@ from recsys._jit import in_threads, jit
 from recsys.errors import FitError, InputError
 from recsys.rankers.base import DENSE_ITEMS, SMALL, Candidate, Data, Rows
 from recsys.rankers.msdw import weigh
-from recsys.rankers.protocol import POSITIVE, Floats, Ints, Items, Shares, Users, newer, one_of, real
+from recsys.rankers.protocol import POSITIVE, Floats, Ints, Items, Shares, Users, one_of, real
 from recsys.rankers.registry import register_ranker
-from recsys.rankers.scoring import ItemWeights, co_occurrences
+from recsys.rankers.scoring import ItemWeights, co_occurrences, weighted_rows
 from recsys.utils.memory import check_memory
 from recsys.utils.sparse import entries_of, owners, row_votes
 from recsys.utils.threads import safe_blas
@@ -175,15 +175,20 @@ class SLIST(ItemWeights):
         """Return the weight of each entry of the rows under each law."""
         if rows.times is None or not self.ordered_:
             return [np.ones(rows.matrix.nnz)] * self._blocks
-        gaps = newer(rows.matrix.indptr, rows.times)
-        return [law(gaps) for law in self._inference_laws()[: self._blocks]]
+        return [law(rows.gaps) for law in self._inference_laws()[: self._blocks]]
 
-    def _weighed(self, rows: Rows) -> sp.csr_matrix:
-        """Return the decayed rows under each law, side by side."""
-        votes = self._laws_votes(rows)
-        wide = sp.hstack([entries_of(rows.matrix, vote) for vote in votes], format="csr")
-        wide.indices = wide.indices.astype(np.int32, copy=False)
-        return wide
+    def _votes(self, rows: Rows) -> Floats:
+        return self._laws_votes(rows)[0]
+
+    def _scores(self, rows: Rows, users: Users = None) -> NDArray[np.float32]:
+        if sp.issparse(self.weights_):
+            return super()._scores(rows)
+        n = self.n_items_
+        blocks = [
+            weighted_rows(rows.matrix, votes, self.weights_[k * n : (k + 1) * n])
+            for k, votes in enumerate(self._laws_votes(rows))
+        ]
+        return np.asarray(np.sum(blocks, axis=0), dtype=np.float32)
 
     def _explain(self, rows: Rows, items: Items, users: Users = None) -> list[Shares]:
         votes, out = self._laws_votes(rows), []

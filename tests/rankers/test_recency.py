@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 
 from recsys import EASE, Blend, InputError, MSDw, list_rankers, load_ranker, make_ranker
-from recsys.rankers.protocol import aligned, newer, recency_weights
+from recsys.rankers.protocol import Rows, aligned, newer, recency_weights
 from tests.lists import assert_close, assert_same_lists
 from tests.rankers.test_slist import histories
 from tests.reference import sequence
@@ -28,8 +28,8 @@ def test_ages_are_counted(drawn):
     for u in range(R.shape[0]):
         part = slice(R.indptr[u], R.indptr[u + 1])
         np.testing.assert_array_equal(ages[part], sequence.newer(T.data[part]))
-    np.testing.assert_allclose(recency_weights(R, T.data, 1.5), (ages + 1.0) ** -1.5)
-    np.testing.assert_array_equal(recency_weights(R, None, 1.5), np.ones(R.nnz))
+    np.testing.assert_allclose(recency_weights(Rows(R, T.data), 1.5), (ages + 1.0) ** -1.5)
+    np.testing.assert_array_equal(recency_weights(Rows(R), 1.5), np.ones(R.nnz))
 
 
 @SMALL
