@@ -295,9 +295,11 @@ def ids_of(where: str, name: str, column: Any, as_text: bool = False) -> Ids:
     cells = np.empty(len(values) + 1, dtype=object)  # the last one is none, of code −1
     cells[:-1] = values
     same, ids = pd.factorize(cells)
-    used = same.astype(np.int32)[codes]
-    order, first = pd.arrays.IntegerArray(used, used < 0).factorize()
-    return Ids(order.astype(np.int32), ids[first.to_numpy(np.int32)], notes)
+    kept = pd.unique(same[pd.unique(codes)])  # in the order of their first rows
+    kept = kept[kept >= 0]
+    place = np.full(len(ids) + 1, -1, dtype=np.int32)
+    place[kept] = np.arange(len(kept))
+    return Ids(place[same][codes], ids[kept], notes)
 
 
 def ids_like(known: NDArray[np.object_], ids: Iterable[Any]) -> list[Any]:

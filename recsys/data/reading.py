@@ -84,7 +84,7 @@ def read_rows(
     options = _options(source, chosen, like)
     read = source.columns(list(dict.fromkeys(one for found in options.values() for one in found)))
     roles = {role: options[role][0] for role in ("user", "item")}
-    u, i = (ids_of(source.name, one, read[one], source.file) for one in roles.values())
+    u, i = (ids_of(source.name, one, read.pop(one), source.file) for one in roles.values())
     if len(u.codes) == 0:
         raise InputError(f"{source.name}: no interactions; the table has no rows")
     if chosen["item"] is None and like is None and len(i.ids) < 3 and len(source.names) > WIDE:
@@ -94,7 +94,7 @@ def read_rows(
     for role in ROLES[2:]:
         named = chosen[role] is not None or getattr(like, role, None) in options[role]
         for one in options[role]:
-            found = _numbers(source.name, role, one, read[one], decimal, day_first, named)
+            found = _numbers(source.name, role, one, read.pop(one), decimal, day_first, named)
             if isinstance(found, Cells):
                 roles[role], cells[role] = one, found
                 notes += [found.note] if found.note else []
