@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 from threadpoolctl import threadpool_limits
 
 from recsys._jit import borrowed, in_threads, jit
 from recsys.errors import FitError
+from recsys.kernels.item_gram import dense_counts
 from recsys.rankers.base import DENSE_ITEMS, SMALL, Candidate, Data
 from recsys.rankers.protocol import POSITIVE, Floats, real
 from recsys.rankers.registry import register_ranker
@@ -76,18 +76,27 @@ class EASE(ItemWeights):
     )
 
     def _fit(self, data: Data) -> None:
+        if not self.votes and self._is_whole(data.liked.shape[1]):
+            self._invert(dense_counts(data.liked).astype(np.float64, order="F"))
+            return
         votes = row_votes(data.liked, self.votes) if self.votes else None
         self._fit_counts(co_occurrences(data.liked, votes), data.liked.shape[0])
 
+    def _is_whole(self, items: int) -> bool:
+        """Return whether each item is regressed on all others."""
+        whole = (self.top_k or items) >= items - 1
+        if whole:
+            check_memory(24 * items * items, f"EASE on {items:,} items", "pass top_k=200")
+        return whole
+
     def _fit_counts(self, counts: sp.csr_matrix, n_users: int) -> None:
         """Fit on the co-occurrences of items, XᵀX with the users of each item on its diagonal."""
-        items, counts = counts.shape[1], counts.astype(np.float64)
-        top_k = self.top_k or items
-        if top_k >= items - 1:
-            check_memory(24 * items * items, f"EASE on {items:,} items", "pass top_k=200")
-            self.weights_ = self._inverse_weights(counts.toarray(order="F"))
+        counts = counts.astype(np.float64)
+        if self._is_whole(counts.shape[1]):
+            self._invert(counts.toarray(order="F"))
         else:
-            self.weights_ = dense_if_small(self._regressions(counts, top_k))
+            assert self.top_k is not None
+            self.weights_ = dense_if_small(self._regressions(counts, self.top_k))
 
     def _ridge(self, own: Floats) -> Floats:
         """Return the ridge of each item, given its weighted number of users."""
@@ -97,8 +106,8 @@ class EASE(ItemWeights):
             ridge[had] *= (own[had] / own[had].mean()) ** self.ridge_power
         return ridge + own * (self.dropout / (1.0 - self.dropout))
 
-    def _inverse_weights(self, gram: Floats) -> NDArray[np.float32]:
-        """Return B_ij = −P_ij / P_jj off the diagonal; the Gram matrix is used up."""
+    def _invert(self, gram: Floats) -> None:
+        """Set the weights to B_ij = −P_ij / P_jj off the diagonal; the Gram matrix is used up."""
         diagonal = np.diag_indices(len(gram))
         gram[diagonal] += self._ridge(gram[diagonal])
         with safe_blas(len(gram)):
@@ -113,7 +122,7 @@ class EASE(ItemWeights):
         out = np.triu(inverse, 1).astype(np.float32)  # below the diagonal P is not filled
         out += out.T
         out *= scale.astype(np.float32)
-        return np.ascontiguousarray(out)
+        self.weights_ = np.ascontiguousarray(out)
 
     def _regressions(self, counts: sp.csr_matrix, top_k: int) -> sp.csr_matrix:
         """Return the ridge regression of each item on the `top_k` others most like it, float32 CSR.

@@ -17,6 +17,7 @@ from recsys.utils.sparse import entries_of, owners, row_votes
 
 IDEAL, GF_CF = "ideal", "gf-cf"
 MOST_POWER = 4.0  # beyond, float32 ends
+CACHED = 64  # rows at a time, whose products with users stay in the cache
 OVERSAMPLES, PASSES = 40, 8  # of the randomized decomposition
 LEAST = 1e-6  # of the largest singular value: what is below it is rounding
 SINGLE_FROM, LEAST_SINGLE = 20_000, 1e-5  # users and items from which on it is in float32
@@ -99,8 +100,10 @@ class GraphFilter(LinearRanker):
         out = np.asarray((along @ self.directions_) / scale, dtype=np.float32)
         if self.filter == GF_CF:
             out *= np.float32(self.ideal_weight)
-            A = self.normalized_
-            out += np.asarray((A @ (A.T @ x.T.toarray())).T, dtype=np.float32)
+            A = self.normalized_.astype(np.float64)
+            for first in range(0, len(out), CACHED):
+                some = slice(first, first + CACHED)
+                out[some] += (A @ (A.T @ x[some].T.toarray())).T.astype(np.float32)
         return out
 
     def _contributions(self, liked: Ints, items: Ints) -> Floats:

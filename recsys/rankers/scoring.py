@@ -9,7 +9,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys._jit import borrowed, in_threads, jit, over_rows
-from recsys.rankers.base import Lists, Ranker, Rows, Shares
+from recsys.kernels.item_gram import dense_counts
+from recsys.rankers.base import DENSE_ITEMS, Lists, Ranker, Rows, Shares
 from recsys.rankers.protocol import Floats, Ints, Items, Users, recency_weights
 from recsys.utils.sparse import binary, entries_of, submatrix
 from recsys.utils.topn import LOWEST, offer, put_in_order
@@ -100,6 +101,9 @@ def entries_between(matrix: Any, rows: NDArray[Any], columns: NDArray[Any]) -> F
 
 def co_occurrences(liked: sp.csr_matrix, votes: Floats | None = None) -> sp.csr_matrix:
     """Return XᵀDX of the interactions' pattern X, D the users' votes, 1 if not given: float64 CSR."""
+    pairs, cells = np.square(np.diff(liked.indptr), dtype=np.int64).sum(), liked.shape[1] ** 2
+    if votes is None and liked.shape[1] <= DENSE_ITEMS and pairs > cells:
+        return sp.csr_matrix(dense_counts(liked), dtype=np.float64)
     X = binary(liked)
     left = X if votes is None else sp.diags(votes) @ X
     out = sp.csr_matrix(left.T @ X)
