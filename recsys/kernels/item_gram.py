@@ -21,12 +21,13 @@ from recsys.kernels.base import Kernel, values
 from recsys.kernels.boolean import MonotoneDisjunctiveKernel
 from recsys.kernels.dot_product import LinearKernel
 from recsys.utils.memory import check_memory
-from recsys.utils.sparse import submatrix
+from recsys.utils.sparse import masked, submatrix
 from recsys.utils.validation import clean_matrix
 
-ENTRIES = 1 << 20  # evaluated at a time
+ENTRIES = 1 << 16  # evaluated at a time
 ROW_BYTES = 256_000_000  # of the rows that are kept where others are counted
-ROWS_AT_ONCE = 128
+PAIRS = 2_000_000  # that are counted at a time
+MOST_PAIRS = 64_000_000  # that are counted for several users
 
 
 def item_gram(user_items: sp.csr_matrix, kernel: Kernel) -> NDArray[np.float32]:
@@ -68,15 +69,22 @@ def dense_counts(user_items: sp.csr_matrix) -> NDArray[np.int32]:
 
 def sparse_counts(user_items: sp.csr_matrix, votes: NDArray[np.float64] | None = None) -> sp.csr_matrix:
     """Return Xᵀ diag(votes) X of a binary CSR, all of its diagonal stored; integers without votes."""
-    X = user_items
-    ones = sp.csr_matrix((np.ones(X.nnz, np.int32), X.indices, X.indptr), X.shape)
-    out = sp.csc_matrix(ones.T @ (ones if votes is None else sp.diags(votes) @ ones))
-    empty = np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]) == 0)
-    if len(empty):  # their zeros are stored
-        diagonal = sp.csc_matrix((np.ones(len(empty), out.dtype), (empty, empty)), out.shape)
-        out = sp.csc_matrix(out + diagonal)
-        out.data[out.indptr[empty]] = 0
-    return sp.csr_matrix(out.tocsr())  # which sorts the indices
+    ones = with_diagonal(user_items)
+    if votes is not None:
+        votes = np.append(votes, np.ones(ones.shape[0] - len(votes)))
+    out = sp.csc_matrix(ones.T @ (ones if votes is None else sp.diags(votes) @ ones)).tocsr()  # sorted
+    empty = np.bincount(user_items.indices, minlength=out.shape[0]) == 0
+    out.data[out.indptr[:-1][empty]] = 0
+    return out
+
+
+def with_diagonal(user_items: sp.csr_matrix) -> sp.csr_matrix:
+    """Return a CSR of ones with a user more for each item without users, so that none is empty."""
+    X, m = user_items, user_items.shape[1]
+    empty = np.flatnonzero(np.bincount(X.indices, minlength=m) == 0)
+    indptr = np.append(X.indptr, X.nnz + 1 + np.arange(len(empty)))
+    indices = np.append(X.indices, empty)
+    return sp.csr_matrix((np.ones(len(indices), np.int32), indices, indptr), (len(indptr) - 1, m))
 
 
 def number_of_pairs(user_items: sp.csr_matrix) -> int:
@@ -164,33 +172,9 @@ class SparseGram:
     @classmethod
     def of_counts(cls, kernel: Kernel, counts: sp.csr_matrix, n: int) -> SparseGram:
         """Return the normalized matrix of counts over n users, all of whose diagonal is stored."""
-        of_items, m = counts.diagonal(), counts.shape[0]
-        if counts.dtype.kind == "f" or isinstance(kernel, LinearKernel):  # the cosine
-            scale = _inverse_root(of_items)
-            data = np.empty(counts.nnz, dtype=np.float32)
-            for span, row in _entry_blocks(counts.indptr):
-                data[span] = counts.data[span] * scale[row] * scale[counts.indices[span]]
-            table, classes, short = np.zeros((0, 0)), np.zeros(m, np.int32), None
-        else:
-            sizes, classes = np.unique(of_items, return_inverse=True)
-            classes = classes.astype(np.int32)
-            short = shortfall(kernel, sizes, n)
-            table = _class_table(kernel, sizes, n, short)
-            data = np.empty(counts.nnz, dtype=_precision(kernel, short))
-            for span, row in _entry_blocks(counts.indptr):
-                i, j = classes[row], classes[counts.indices[span]]
-                v = class_values(kernel, counts.data[span], i, j, sizes, n, short)
-                data[span] = v - table[i, j] if table.size else v
-        K = sp.csr_matrix((m, m), dtype=data.dtype)
-        K.data, K.indices, K.indptr = data, counts.indices, counts.indptr
-        diagonal = np.ones(m) if short is None else 2.0 * short[classes]
-        if table.size:
-            diagonal = diagonal - table[classes, classes]
-        K.setdiag(diagonal.astype(data.dtype))
-        sums = np.asarray(K.sum(axis=1, dtype=np.float64)).ravel()
-        if table.size:
-            sums += (table @ np.bincount(classes, minlength=len(table)))[classes]
-        return cls(K, table, classes, sums, None if short is None else 0.5 - short[classes])
+        of = Values(kernel, counts.diagonal(), n, weighed=counts.dtype.kind == "f")
+        K = of.rows(counts, np.arange(counts.shape[0]))
+        return cls(K, of.table, of.classes, of.row_sums(K, slice(None)), of.offsets)
 
     def block(self, items: NDArray[Any], others: NDArray[Any] | None = None) -> NDArray[np.float64]:
         """Return the entries between items and others, themselves by default, as float64."""
@@ -217,42 +201,58 @@ class SparseGram:
 
 
 class CountedGram:
-    """A matrix of items whose counts are taken from the interactions on demand.
+    """A matrix of items that is counted from the interactions on demand.
 
-    For catalogs whose pairs exceed the memory. The linear kernel needs no counts for scores, which are
-    products with the interactions, weighted by `votes` of users. The rows of the most popular items are
-    kept.
+    For catalogs whose pairs exceed the memory. The rows of the most popular items are kept. Users of the
+    linear kernel are weighed by `votes`.
     """
 
     def __init__(self, user_items: sp.csr_matrix, kernel: Kernel, votes: Any = None) -> None:
-        self.kernel, self.linear = kernel, isinstance(kernel, LinearKernel)
         self.user_items = user_items
         n, m = user_items.shape
-        ones = np.ones(user_items.nnz, dtype=np.float32)
-        X = sp.csr_matrix((ones, user_items.indices, user_items.indptr), (n, m))
-        of_items = np.bincount(X.indices, minlength=m)
-        self.sizes, self.classes = np.unique(of_items, return_inverse=True)
-        self.short = shortfall(kernel, self.sizes, n)
-        self.offsets = None if self.short is None else 0.5 - self.short[self.classes]
-        self.place, self.rows = np.full(m, -1), np.zeros((0, m), dtype=np.float32)
+        of_items = np.bincount(user_items.indices, minlength=m)
+        X = with_diagonal(user_items)
+        self.linear = isinstance(kernel, LinearKernel)
         if self.linear:
-            X = X if votes is None else sp.csr_matrix(sp.diags(np.sqrt(votes)) @ X)
-            scale = _inverse_root(np.asarray(X.multiply(X).sum(axis=0)).ravel())
-            X = sp.csr_matrix(X @ sp.diags(scale))  # float64: programs are certified by its products
+            roots = np.ones(X.shape[0])
+            roots[:n] = 1.0 if votes is None else np.sqrt(votes)
+            X = sp.csr_matrix(sp.diags(roots) @ X)
+            norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=0)).ravel())
+            X = sp.csr_matrix(X @ sp.diags(1.0 / norms))
         self.X, self.XT = X, sp.csr_matrix(X.T)
-        popular = np.argsort(-of_items, kind="stable")[: ROW_BYTES // (4 * m)]
-        place, rows = np.full(m, -1), np.empty((len(popular), m), dtype=np.float32)
-        place[popular] = np.arange(len(popular))
-        self.row_sums = self.XT @ (X @ np.ones(m)) + (of_items == 0) if self.linear else np.empty(m)
-        counted = popular if self.linear else np.arange(m)
-        step = max(1, ENTRIES // m)
-        for first in range(0, len(counted), step):
-            ids = counted[first : first + step]
-            K, kept = self.similar(ids), place[ids] >= 0
-            rows[place[ids[kept]]] = K[kept]
+        self.of = Values(kernel, of_items, n, scaled=self.linear)
+        self.offsets, self.cold = self.of.offsets, of_items == 0
+        self.pairs = np.minimum(_ones(self.XT) @ np.diff(X.indptr), m)  # of each item, a bound
+        self.row_sums = self.XT @ (X @ np.ones(m)) if self.linear else np.empty(m)
+        popular = np.argsort(-of_items, kind="stable")
+        few = ROW_BYTES // (4 * m)
+        self.place, self.rows = np.full(m, -1), np.empty((len(popular[:few]), m), dtype=self.of.dtype)
+        for some in self._few_pairs(popular[:few]):
+            self.rows[some] = self._whole(popular[some])
             if not self.linear:
-                self.row_sums[ids] = K.sum(axis=1)
-        self.place, self.rows = place, rows
+                self.row_sums[popular[some]] = self.rows[some].sum(axis=1, dtype=np.float64)
+        self.place[popular[:few]] = np.arange(len(self.rows))
+        rest = popular[few:]
+        for some in [] if self.linear else self._few_pairs(rest):
+            self.row_sums[rest[some]] = self.of.row_sums(self._counted(rest[some]), rest[some])
+
+    def _few_pairs(self, items: NDArray[Any]) -> list[NDArray[Any]]:
+        """Return the places of items in pieces of few pairs."""
+        ends = np.cumsum(self.pairs[items])
+        return np.split(np.arange(len(items)), 1 + np.flatnonzero(np.diff(ends // PAIRS)))
+
+    def _counted(self, ids: NDArray[Any]) -> sp.csr_matrix:
+        """Return rows of the matrix, less the table."""
+        counts = sp.csr_matrix(self.XT[ids] @ self.X)
+        counts.data[counts.indptr[:-1][self.cold[ids]]] = 0
+        return self.of.rows(counts, ids)
+
+    def _whole(self, ids: NDArray[Any]) -> NDArray[Any]:
+        """Return rows of the matrix."""
+        if self.linear:
+            return _rows_times(self.XT[ids], self.X)
+        out, of = self._counted(ids).toarray(), self.of
+        return out + of.table[of.classes[ids]][:, of.classes] if of.table.size else out
 
     def block(self, items: NDArray[Any], others: NDArray[Any] | None = None) -> NDArray[np.float64]:
         """Return the entries between items and others, themselves by default, as float64."""
@@ -263,50 +263,111 @@ class CountedGram:
         out[kept] = self.rows[np.ix_(self.place[items[kept]], others)]
         out[np.ix_(~kept, known)] = self.rows[np.ix_(self.place[others[known]], rest)].T
         counts = _rows_times(self.XT[rest], sp.csr_matrix(self.XT[far].T))
-        out[np.ix_(~kept, ~known)] = self._values(counts, rest, far)
+        out[np.ix_(~kept, ~known)] = self.of.between(counts, rest[:, None], far)
         return out
+
+    def terms(self, rows: sp.csr_matrix) -> tuple[Any, Any, Any, Any]:
+        """Return A, B, C and D for rows @ K = A @ `rows` + B @ C + D[:, classes].
+
+        A takes the kept rows. C has the users for the linear kernel, whose K is XᵀX, for others counted
+        rows, less the table, which D adds.
+        """
+        kept = self.place[rows.indices] >= 0
+        near, far = masked(rows, kept), masked(rows, ~kept)
+        near = sp.csr_matrix(
+            (near.data, self.place[near.indices], near.indptr), (rows.shape[0], len(self.rows))
+        )
+        if self.linear:
+            return (
+                near,
+                sp.csr_matrix(far @ self.XT),
+                self.X,
+                class_levels(far, self.of.table, self.of.classes),
+            )
+        ids, places = np.unique(far.indices, return_inverse=True)
+        renumbered = sp.csr_matrix((far.data, places, far.indptr), (rows.shape[0], len(ids)))
+        return near, renumbered, self._counted(ids), class_levels(far, self.of.table, self.of.classes)
+
+    def has_room(self, rows: sp.csr_matrix) -> bool:
+        """Return whether the memory has room for the rows of K that `terms` counts."""
+        return self.linear or self.pairs[np.unique(rows.indices)].sum() <= MOST_PAIRS
 
     def scores(self, rows: sp.csr_matrix, items: Any = slice(None)) -> NDArray[np.float64]:
-        """Return rows @ K[:, items] for rows of weights; many rows of the linear kernel in float32."""
-        ids = np.arange(rows.shape[1])[items]
-        out = np.empty((rows.shape[0], len(ids)))
-        if not self.linear:
-            for u in range(len(out)):
-                out[u] = rows[u].data @ self.similar(rows[u].indices)[:, items]
-            return out
-        XT, cold = self.XT, self.sizes[self.classes[ids]] == 0
-        dtype = np.float64 if len(out) == 1 else np.float32
-        weights = XT.data.astype(dtype, copy=False)
-        for first in range(0, len(out), ROWS_AT_ONCE):
-            part = rows[first : first + ROWS_AT_ONCE]
-            by_user = np.ascontiguousarray(_rows_times(part, XT).T, dtype=dtype)
-            by_item = np.empty((len(ids), part.shape[0]), dtype=dtype)
-            over_rows(len(ids), _products, XT.indptr, XT.indices, weights, ids, by_user, by_item)
-            by_item[cold] = part[:, ids[cold]].T.toarray()
-            out[first : first + ROWS_AT_ONCE] = by_item.T
-        return out
+        """Return rows @ K[:, items] for rows of weights."""
+        if self.linear:
+            return _rows_times(sp.csr_matrix(rows @ self.XT), self.X)[:, items]
+        out = np.zeros(rows.shape)
+        for u, row in enumerate(rows):
+            for some in self._few_pairs(row.indices):
+                part = sp.csr_matrix((row.data[some], row.indices[some], [0, len(some)]), row.shape)
+                near, far, counted, levels = self.terms(part)
+                out[u] += (near @ self.rows + (far @ counted).toarray() + levels[:, self.of.classes])[0]
+        return out[:, items]
 
-    def similar(self, ids: NDArray[Any]) -> NDArray[np.float64]:
+    def similar(self, ids: NDArray[Any]) -> NDArray[Any]:
         """Return rows of the matrix."""
-        ids, m = np.asarray(ids), self.X.shape[1]
-        kept, out = self.place[ids] >= 0, np.empty((len(ids), m))
-        out[kept] = self.rows[self.place[ids[kept]]]
-        counts = _rows_times(self.XT[ids[~kept]], self.X)
-        out[~kept] = self._values(counts, ids[~kept], np.arange(m))
+        kept, out = self.place[ids] >= 0, np.empty((len(ids), len(self.place)))
+        out[kept], out[~kept] = self.rows[self.place[ids[kept]]], self._whole(ids[~kept])
         return out
 
-    def _values(self, s: NDArray[Any], items: NDArray[Any], others: NDArray[Any]) -> NDArray[np.float64]:
+
+class Values:
+    """The values of a kernel between items, by the classes of the items' popularities over n users.
+
+    Of the linear kernel the counts are `scaled` already, or `weighed` by votes, or neither.
+    """
+
+    def __init__(
+        self, kernel: Kernel, of_items: NDArray[Any], n: int, weighed: bool = False, scaled: bool = False
+    ) -> None:
+        self.kernel, self.n = kernel, n
+        self.linear = weighed or isinstance(kernel, LinearKernel)
+        self.short, self.table = None, np.zeros((0, 0))
+        if self.linear:
+            self.scale = np.ones(len(of_items)) if scaled else _inverse_root(of_items)
+            of_items = np.zeros(len(of_items), np.int64)
+        self.sizes, classes = np.unique(of_items, return_inverse=True)
+        self.classes = classes.astype(np.int32)
+        if not self.linear:
+            self.short = shortfall(kernel, self.sizes, n)
+            self.table = _class_table(kernel, self.sizes, n, self.short)
+        self.offsets = None if self.short is None else 0.5 - self.short[classes]
+        self.dtype = np.float32 if self.linear else _precision(kernel, self.short)
+
+    def between(self, s: NDArray[Any], items: NDArray[Any], others: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the values of pairs of items with counts s; items and others are broadcast."""
         i, j = self.classes[items], self.classes[others]
         if self.linear:
-            out = s.astype(np.float64)
+            out = s * self.scale[items] * self.scale[others]
         else:
-            out = class_values(self.kernel, s, i[:, None], j, self.sizes, self.X.shape[0], self.short)
-            if self.short is None:
-                out[self.sizes[i] == 0] = 0.0
-                out[:, self.sizes[j] == 0] = 0.0
-        same = items[:, None] == others
-        out[same] = 1.0 if self.short is None else np.broadcast_to(2.0 * self.short[j], same.shape)[same]
+            out = class_values(self.kernel, s, i, j, self.sizes, self.n, self.short)
+            if self.short is None and self.sizes[0] == 0:
+                out[(i == 0) | (j == 0)] = 0.0  # the class of items without users
+        same = items == others
+        out[same] = 1.0 if self.short is None else 2.0 * self.short[np.broadcast_to(j, s.shape)[same]]
         return out
+
+    def rows(self, counts: sp.csr_matrix, ids: NDArray[Any]) -> sp.csr_matrix:
+        """Return the rows of some items, less the table, for a CSR of their counts."""
+        data = np.empty(counts.nnz, dtype=self.dtype)
+        for span, row in _entry_blocks(counts.indptr):
+            items, others = ids[row], counts.indices[span]
+            v = self.between(counts.data[span], items, others)
+            if self.table.size:
+                v -= self.table[self.classes[items], self.classes[others]]
+            data[span] = v
+        out = sp.csr_matrix(counts.shape, dtype=data.dtype)
+        out.data, out.indices, out.indptr = data, counts.indices, counts.indptr
+        return out
+
+    def row_sums(self, rows: sp.csr_matrix, ids: Any) -> NDArray[np.float64]:
+        """Return the sums of the rows of some items."""
+        sums = np.asarray(rows.sum(axis=1, dtype=np.float64)).ravel()
+        if self.table.size:
+            sums += (self.table @ np.bincount(self.classes, minlength=len(self.sizes)))[
+                self.classes[ids]
+            ]
+        return sums
 
 
 def shortfall(kernel: Kernel, sizes: NDArray[np.int64], n: int) -> NDArray[np.float64] | None:
@@ -355,6 +416,21 @@ def _rows_times(rows: sp.csr_matrix, X: sp.csr_matrix, out: Any = None) -> NDArr
     weights = rows.data.astype(np.float64)
     over_rows(len(out), _add_rows, rows.indptr, rows.indices, weights, X.indptr, X.indices, X.data, out)
     return out
+
+
+def class_levels(
+    rows: sp.csr_matrix, table: NDArray[np.float64], classes: NDArray[np.int32]
+) -> NDArray[np.float64]:
+    """Return rows of weights times the rows of the table, by row and class; zeros if it is empty."""
+    if not table.size:
+        return np.zeros((rows.shape[0], int(classes.max(initial=0)) + 1))
+    m = len(classes)
+    of_class = sp.csr_matrix((np.ones(m), (np.arange(m), classes)), (m, len(table)))
+    return np.asarray((rows @ of_class) @ table)
+
+
+def _ones(X: sp.csr_matrix) -> sp.csr_matrix:
+    return sp.csr_matrix((np.ones(X.nnz, np.int64), X.indices, X.indptr), X.shape)
 
 
 def _inverse_root(x: NDArray[Any]) -> NDArray[np.float64]:
@@ -409,15 +485,3 @@ def _add_rows(first, stride, indptr, indices, weights, ptr, others, data, out):
             i, w = indices[p], weights[p]
             for k in range(ptr[i], ptr[i + 1]):
                 acc[others[k]] += w * data[k]
-
-
-@jit
-def _products(first, stride, ptr, users, data, items, by_user, out):
-    """Set out to rows `items` of a CSR matrix times a dense matrix."""
-    for k in range(first, len(items), stride):
-        acc = out[k]
-        acc[:] = 0.0
-        for p in range(ptr[items[k]], ptr[items[k] + 1]):
-            weight, row = data[p], by_user[users[p]]
-            for u in range(len(acc)):
-                acc[u] += weight * row[u]

@@ -22,15 +22,27 @@ from recsys.kernels.item_gram import (
     CountedGram,
     DenseGram,
     SparseGram,
+    class_levels,
     dense_counts,
     number_of_pairs,
     sparse_counts,
 )
 from recsys.optim.simplex_qp import TOLERANCE, WORK, product, solve_face, solve_simplex
-from recsys.rankers.base import DENSE_ITEMS, LARGE, MEDIUM, SMALL, Candidate, Data, Ranker, Rows, Shares
+from recsys.rankers.base import (
+    DENSE_ITEMS,
+    LARGE,
+    MEDIUM,
+    SMALL,
+    Candidate,
+    Data,
+    Lists,
+    Ranker,
+    Rows,
+    Shares,
+)
 from recsys.rankers.protocol import Floats, Ints, Items, Users, one_of, real, recency_weights
 from recsys.rankers.registry import register_ranker
-from recsys.rankers.scoring import weighted_rows
+from recsys.rankers.scoring import Background, best_sums, sparse_sums, weighted_rows
 from recsys.registry import check_parameters
 from recsys.utils.memory import check_memory, free_memory
 from recsys.utils.sparse import entries_of, row_votes
@@ -62,6 +74,7 @@ class KernelRanker(Ranker):
     recency: float = 0.0
     votes: float = 0.0
     _counted: CountedGram | None = None
+    _by_sum: Ints | None = None  # items by row sum
 
     uses = frozenset({"times"})
 
@@ -103,7 +116,12 @@ class KernelRanker(Ranker):
             self._keep(SparseGram.of_counts(self._kernel(), counts, n_users))
 
     def _keep(self, gram: Gram) -> None:
-        self.row_sums_, self.offsets_, self._counted = gram.row_sums, gram.offsets, None
+        self.row_sums_, self.offsets_, self._counted, self._by_sum = (
+            gram.row_sums,
+            gram.offsets,
+            None,
+            None,
+        )
         if isinstance(gram, DenseGram):
             self.gram_ = gram.K
         elif isinstance(gram, SparseGram):
@@ -192,24 +210,51 @@ class MarginRanker(KernelRanker):
         return alpha, residuals
 
     def _scores(self, rows: Rows, users: Users = None) -> NDArray[np.floating]:
-        alpha, _ = self._solve(rows)
         X, gram = rows.matrix, self._gram
-        lengths = np.diff(X.indptr)
-        share = self._share(lengths)
-        if self.q == "exact":  # q needs the rows that the weights need: one pass serves both
-            alpha = alpha + np.repeat(share, lengths)
+        alpha, share = self._weights_and_share(rows)
         if isinstance(gram, DenseGram):
             out = weighted_rows(X, alpha, gram.K, self.row_sums_, share)
+        elif isinstance(gram, SparseGram):
+            out = sparse_sums(X, alpha, gram.values, self._background(gram, alpha, share, X))
+        elif gram.has_room(X):
+            near, far, matrix, levels = gram.terms(entries_of(X, alpha))
+            out = weighted_rows(near, near.data, gram.rows)
+            more = Background(levels, gram.of.classes, self.row_sums_, share)
+            sparse_sums(far, far.data, matrix, more, out)
         else:
             out = gram.scores(entries_of(X, alpha)) - share[:, None] * self.row_sums_
-            if isinstance(gram, CountedGram) or gram.values.dtype == np.float32:
-                out = out.astype(np.float32)
+            out = out.astype(gram.rows.dtype)
         if self.offsets_ is not None and (share == 0).any():  # no q to center with
             out[share == 0] += self.offsets_
         known = self.popularity_ > 0
         if self._imputes() and not known.all():
             out[:, ~known] = out[:, known].mean(axis=1, dtype=np.float64)[:, None]
         return out
+
+    def _best(self, rows: Rows, N: int, skip_liked: bool, mask: NDArray[np.uint8]) -> Lists | None:
+        X, gram = rows.matrix, self._gram
+        if not isinstance(gram, SparseGram) or gram.values.dtype != np.float32:
+            return None
+        alpha, share = self._weights_and_share(rows)
+        imputed = self._imputes() and not self.popularity_.all()
+        if imputed or (self.offsets_ is not None and not share.all()):
+            return None
+        if self._by_sum is None:
+            self._by_sum = np.argsort(self.row_sums_, kind="stable")
+        more = self._background(gram, alpha, share, X)
+        return best_sums(X, alpha, gram.values, N, skip_liked, mask, more, self._by_sum)
+
+    def _weights_and_share(self, rows: Rows) -> tuple[Floats, Floats]:
+        """Return the weights of the rows of K, and the share of the row sums, in each user's scores."""
+        lengths = np.diff(rows.matrix.indptr)
+        alpha, share = self._solve(rows)[0], self._share(lengths)
+        if self.q == "exact":  # q needs the rows that the weights need: one pass serves both
+            alpha = alpha + np.repeat(share, lengths)
+        return alpha, share
+
+    def _background(self, gram: SparseGram, alpha: Floats, share: Floats, X: Any) -> Background:
+        levels = class_levels(entries_of(X, alpha), gram.table, gram.classes)
+        return Background(levels, gram.classes, self.row_sums_, share)
 
     def _share(self, lengths: NDArray[Any]) -> Floats:
         """Return one over the number of items that q averages; 0 without any."""

@@ -26,7 +26,7 @@ from recsys.utils.validation import (
 if TYPE_CHECKING:
     from recsys.rankers.base import Ranker
 
-BLOCK_BYTES = 64_000_000  # of the scores that are held at a time
+BLOCK_BYTES = 16_000_000  # of the scores that are held at a time
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -263,10 +263,10 @@ def best_items(
         lists = ranker._best(rows, width, skip_liked, mask)
         if lists is not None:
             empty = ranker.falls_back(users, rows.matrix)
-            nothing = sp.csr_matrix((1, items))
-            lists[0][empty], lists[1][empty] = top_n(
-                ranker.popularity_[None], nothing, width, False, mask
-            )
+            if empty.any():
+                lists[0][empty], lists[1][empty] = top_n(
+                    ranker.popularity_[None], sp.csr_matrix((1, items)), width, False, mask
+                )
             return lists
 
     def block(start: int, stop: int) -> Lists:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -51,12 +51,38 @@ def weighted_rows(
     return out
 
 
-def sparse_sums(rows: sp.csr_matrix, weights: Floats, matrix: sp.csr_matrix) -> NDArray[np.float32]:
-    """Return Σ_i weights[u, i]·matrix[i, :] for each row u of a float32 CSR matrix, as float32."""
-    out = np.empty((rows.shape[0], matrix.shape[1]), dtype=np.float32)
+class Background(NamedTuple):
+    """Dense terms of sums of sparse rows: levels[u, class of j] − scale[u]·offset[j]."""
+
+    levels: Floats
+    classes: NDArray[np.int32]
+    offset: Floats
+    scale: Floats
+
+
+def _nothing(users: int, items: int) -> Background:
+    levels, classes = np.zeros((users, 1)), np.zeros(items, np.int32)
+    return Background(levels, classes, np.zeros(items), np.zeros(users))
+
+
+def sparse_sums(
+    rows: sp.csr_matrix,
+    weights: Floats,
+    matrix: sp.csr_matrix,
+    more: Background | None = None,
+    out: NDArray[Any] | None = None,
+) -> NDArray[Any]:
+    """Return Σ_i weights[u, i]·matrix[i, :] for each row u of a CSR matrix, in its dtype.
+
+    They are added to `out`, if it is given.
+    """
+    shape = rows.shape[0], matrix.shape[1]
+    terms = more or _nothing(*shape)
+    adds = out is not None
+    out = np.empty(shape, dtype=matrix.dtype) if out is None else out
     left = (rows.indptr, rows.indices, weights)
     right = (matrix.indptr, matrix.indices, matrix.data)
-    over_rows(rows.shape[0], _sparse_sums, *left, *right, out)
+    over_rows(shape[0], _sparse_sums, left, right, tuple(terms), adds, out)
     return out
 
 
@@ -67,16 +93,22 @@ def best_sums(
     N: int,
     skip_liked: bool,
     mask: NDArray[np.uint8],
+    more: Background | None = None,
+    order: Ints | None = None,
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Return the N best of `sparse_sums`, ties by index, padded with −1 and `LOWEST`.
 
-    Items that no liked one has a weight for tie at 0: they are not scored.
+    Where few items have a weight with a liked one, only these and the first in `order`, that of the
+    offsets, are scored.
     """
-    ids = np.full((rows.shape[0], N), -1, np.int32)
-    best = np.full((rows.shape[0], N), LOWEST, np.float32)
+    users, m = rows.shape[0], len(mask)
+    terms = more or _nothing(users, m)
+    order = np.arange(m) if order is None else order
+    ids = np.full((users, N), -1, np.int32)
+    best = np.full((users, N), LOWEST, np.float32)
     left = (rows.indptr, rows.indices, weights)
     right = (matrix.indptr, matrix.indices, matrix.data)
-    over_rows(rows.shape[0], _best_sums, *left, *right, skip_liked, mask, ids, best)
+    over_rows(users, _best_sums, left, right, tuple(terms), order, skip_liked, mask, ids, best)
     return ids, best
 
 
@@ -264,11 +296,18 @@ def _add_tiles(first_tile, stride, indptr, indices, weights, matrix, offset, sca
 
 
 @jit
-def _sparse_sums(first, stride, indptr, indices, weights, m_ptr, m_indices, m_data, out):
+def _sparse_sums(first, stride, rows, matrix, terms, adds, out):
+    indptr, indices, weights = borrowed(rows)
+    levels, classes, offset, scale = borrowed(terms)
+    m_ptr, m_indices, m_data = borrowed(matrix)
     users, m = out.shape
     acc = np.empty(m)
     for u in range(first, users, stride):
-        acc[:] = 0.0
+        level, share = levels[u], scale[u]
+        for j in range(m):
+            acc[j] = level[classes[j]] - share * offset[j]
+        if adds:
+            acc += out[u]
         for p in range(indptr[u], indptr[u + 1]):
             w = weights[p]
             for k in range(m_ptr[indices[p]], m_ptr[indices[p] + 1]):
@@ -278,40 +317,59 @@ def _sparse_sums(first, stride, indptr, indices, weights, m_ptr, m_indices, m_da
 
 
 @jit
-def _best_sums(
-    first, stride, indptr, indices, weights, m_ptr, m_indices, m_data, skip_liked, mask, ids, best
-):
+def _best_sums(first, stride, rows, matrix, terms, order, skip_liked, mask, ids, best):
     ids, best = borrowed((ids, best))
+    indptr, indices, weights = borrowed(rows)
+    levels, classes, offset, scale = borrowed(terms)
+    m_ptr, m_indices, m_data = borrowed(matrix)
     m = len(mask)
     acc, touched = np.empty(m), np.empty(m, dtype=np.int32)
     seen, banned = np.zeros(m, dtype=np.uint8), np.zeros(m, dtype=np.uint8)
     for u in range(first, len(ids), stride):
-        s, i = best[u], ids[u]
+        s, i, level, share = best[u], ids[u], levels[u], scale[u]
         begin, end = indptr[u], indptr[u + 1]
-        count = size = np.int64(0)
+        count = size = adds = np.int64(0)
         for p in range(begin, end):
+            adds += m_ptr[indices[p] + 1] - m_ptr[indices[p]]
             if skip_liked:
                 banned[indices[p]] = 1
-            w = weights[p]
-            for k in range(m_ptr[indices[p]], m_ptr[indices[p] + 1]):
-                j = m_indices[k]
-                if seen[j] == 0:
-                    seen[j], acc[j] = 1, 0.0
-                    touched[count] = j
-                    count += 1
-                acc[j] += w * m_data[k]
-        for k in range(count):
-            j = touched[k]
-            if banned[j] == 0 and mask[j] == 1:
-                size = offer(s, i, size, acc[j], j)
-        for j in range(m):  # the others, at 0
-            if size == len(s) and (s[0] > 0.0 or (s[0] == 0.0 and i[0] < j)):
-                break
-            if seen[j] == 0 and banned[j] == 0 and mask[j] == 1:
-                size = offer(s, i, size, 0.0, j)
+        if level.any() or adds > m // 8:  # every item is scored
+            for j in range(m):
+                acc[j] = level[classes[j]] - share * offset[j]
+            for p in range(begin, end):
+                w = weights[p]
+                for k in range(m_ptr[indices[p]], m_ptr[indices[p] + 1]):
+                    acc[m_indices[k]] += w * m_data[k]
+            for j in range(m):
+                if (size < len(s) or acc[j] > s[0]) and banned[j] == 0 and mask[j] == 1:
+                    size = offer(s, i, size, acc[j], j)
+        else:
+            for p in range(begin, end):
+                w = weights[p]
+                for k in range(m_ptr[indices[p]], m_ptr[indices[p] + 1]):
+                    j = m_indices[k]
+                    if seen[j] == 0:
+                        seen[j], acc[j] = 1, -share * offset[j]
+                        touched[count] = j
+                        count += 1
+                    acc[j] += w * m_data[k]
+            for k in range(count):
+                j = touched[k]
+                if banned[j] == 0 and mask[j] == 1:
+                    size = offer(s, i, size, acc[j], j)
+            for k in range(m):  # the others, from the best on
+                j = order[k]
+                score = -share * offset[j]
+                if size == len(s):
+                    rounded = np.float32(score)
+                    last = offset[j] == offset[order[m - 1]]  # all that follow are equal
+                    if rounded < s[0] or (rounded == s[0] and last and i[0] < j):
+                        break
+                if seen[j] == 0 and banned[j] == 0 and mask[j] == 1:
+                    size = offer(s, i, size, score, j)
+            for k in range(count):
+                seen[touched[k]] = 0
         put_in_order(s, i, size)
-        for k in range(count):
-            seen[touched[k]] = 0
         if skip_liked:  # else rows may be of other things than lists are, and more of them
             for p in range(begin, end):
                 banned[indices[p]] = 0

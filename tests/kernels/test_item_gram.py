@@ -117,6 +117,26 @@ def test_cf_komd_is_the_same_in_every_form(params, form, monkeypatch, tmp_path):
     np.testing.assert_array_equal(loaded.scores(users, R), other.scores(users, R))
 
 
+@pytest.mark.parametrize("form", ["sparse", "counted"])
+@pytest.mark.parametrize("density", [0.02, 0.4])
+@pytest.mark.parametrize("params", [{}, {"kernel": "md", "degree": 2}, {"kernel": "hp"}], ids=str)
+def test_lists_are_the_best_scores(params, density, form, monkeypatch):
+    """Few common users, where lists are made of some items, and many; filters, ties and empty rows."""
+    in_form(monkeypatch, form)
+    R = data(2, users=50, items=90, density=density)
+    ranker = make_ranker("cf-komd", **params).fit(R)
+    users, allowed = np.arange(50), np.arange(0, 90, 2)
+    scores, liked = ranker.scores(users, R), R.toarray() > 0
+    for skip, options in ((True, {}), (False, {}), (True, {"filter_items": allowed + 1})):
+        ids, best = ranker.recommend(users, R, 8, skip, **options)
+        left = np.where(liked & skip, -np.inf, scores)
+        if options:
+            left[:, 1::2] = -np.inf
+        order = np.argsort(-left, axis=1, kind="stable")[:, :8]
+        np.testing.assert_array_equal(ids, order)
+        np.testing.assert_array_equal(best, np.take_along_axis(left, order, 1))
+
+
 @pytest.mark.parametrize("form", ["dense", "sparse", "counted"])
 @pytest.mark.parametrize("params", [{}, {"kernel": "md", "degree": 2}, {"q": "mean"}], ids=str)
 def test_long_profiles_have_the_solutions_of_short_ones(params, form, monkeypatch):

@@ -106,20 +106,11 @@ def test_lists_of_neighbours_stay_within_their_arrays(skip_liked):
     rows = X if not skip_liked else X[:, :4].tocsr()
     weights = weights if not skip_liked else weights[:4].tocsr()
     ids, best = np.full((4, 3), -1, np.int32), np.full((4, 3), LOWEST, np.float32)
-    _best_sums.py_func(
-        0,
-        1,
-        rows.indptr,
-        rows.indices,
-        rows.data.astype(np.float64),
-        weights.indptr,
-        weights.indices,
-        weights.data,
-        skip_liked,
-        np.ones(4, np.uint8),
-        ids,
-        best,
-    )
+    left = (rows.indptr, rows.indices, rows.data.astype(np.float64))
+    right = (weights.indptr, weights.indices, weights.data)
+    background = (np.zeros((4, 1)), np.zeros(4, np.int32), np.zeros(4), np.zeros(4))
+    options = (np.arange(4), skip_liked, np.ones(4, np.uint8))
+    _best_sums.py_func(0, 1, left, right, background, *options, ids, best)
     scores = (rows.astype(np.float64) @ weights).toarray().astype(np.float32)
     for user, row in enumerate(scores):
         left = [j for j in range(4) if not (skip_liked and rows[user, j])]
