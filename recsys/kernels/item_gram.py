@@ -295,7 +295,7 @@ class CountedGram:
     def scores(self, rows: sp.csr_matrix, items: Any = slice(None)) -> NDArray[np.float64]:
         """Return rows @ K[:, items] for rows of weights."""
         if self.linear:
-            return _rows_times(sp.csr_matrix(rows @ self.XT), self.X)[:, items]
+            return np.asarray((self.XT @ (self.X @ rows.toarray().T)).T[:, items])
         out = np.zeros(rows.shape)
         for u, row in enumerate(rows):
             for some in self._few_pairs(row.indices):
