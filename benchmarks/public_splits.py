@@ -26,7 +26,7 @@ from benchmarks.lab.common import Results, arguments
 from recsys import evaluate, make_ranker
 from recsys.data import split
 from recsys.rankers.blend import Blend
-from recsys.utils.spec import parse_spec
+from recsys.registry import parse_spec
 
 SETS = ("gowalla", "yelp2018")
 PARTS = (

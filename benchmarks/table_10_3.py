@@ -29,7 +29,7 @@ from recsys import make_ranker
 from recsys.data import Fold, Interactions, split
 from recsys.datasets import load_dataset
 from recsys.evaluation import metrics as M
-from recsys.utils.spec import parse_spec
+from recsys.registry import parse_spec
 
 COLUMNS = ("dataset", "protocol", "method", "part", "fold", "setting", "auc", "ndcg@10")
 DEGREES = (2, 5, 10, 20, 50, 100, 200, 300, 500)

@@ -91,7 +91,7 @@ def ranker(specification: str, items: int = ITEMS) -> Callable[[Path], dict[str,
     def step(folder: Path) -> dict[str, float]:
         from benchmarks.lab.long_tail import long_tail
         from recsys import make_ranker
-        from recsys.utils.spec import parse_spec
+        from recsys.registry import parse_spec
 
         name, params = parse_spec(specification)
         small = long_tail(3_000, 1_000, 30_000)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 
-from recsys.utils.version import __version__ as __version__
+from recsys.utils.distribution import __version__ as __version__
 
 # As type checkers know it: `typing` itself takes longer to import than all of this.
 TYPE_CHECKING = False

@@ -20,7 +20,7 @@ from recsys.errors import CapabilityError, InputError
 from recsys.rankers.base import Ranker
 from recsys.rankers.package import ModelPackage, load_package
 from recsys.rankers.registry import ranker_of
-from recsys.utils.extras import install_hint
+from recsys.utils.distribution import install_hint
 from recsys.utils.validation import check_integer
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from recsys.evaluation import evaluate
 from recsys.rankers import list_rankers
 from recsys.rankers.registry import ranker_of
 from recsys.recommender import Recommender
-from recsys.utils.extras import DISTRIBUTION
+from recsys.utils.distribution import DISTRIBUTION
 
 PACKAGES = ("numpy", "scipy", "pandas", "numba", "implicit", "scikit-learn", "pyarrow")
 

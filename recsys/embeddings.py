@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from recsys.errors import InputError
 from recsys.utils.files import replacing
-from recsys.utils.linalg import leading_singular
+from recsys.utils.sparse import leading_singular
 from recsys.utils.validation import check_integer, clean_matrix
 
 Vectors = NDArray[np.float32]

@@ -1,4 +1,4 @@
-"""Names to classes: registration at the definition, discovery of modules, did-you-mean."""
+"""Names to classes: registration, discovery, did-you-mean; names with parameters as text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import importlib
 import importlib.util
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from recsys.errors import InputError
 
@@ -83,3 +83,46 @@ def check_parameters(kind: str, given: Iterable[str], known: Iterable[str]) -> N
         if key not in names:
             hint = did_you_mean(key, names) if names else "it takes none"
             raise InputError(f"{kind} has no parameter {key!r}: {hint}")
+
+
+def parse_spec(text: str) -> tuple[str, dict[str, Any]]:
+    """Return name and parameters of `name:key=value,key=value`.
+
+    Values are read as integers, numbers, true/false/none, else text.
+    """
+    name, _, rest = text.partition(":")
+    params: dict[str, Any] = {}
+    for part in filter(None, rest.split(",")):
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or not key or not value:
+            raise InputError(f"model {text!r}: {part!r} is not key=value, as in ease:regularization=500")
+        if key in params:
+            raise InputError(f"model {text!r} sets {key} twice")
+        params[key] = _value(value)
+    return name.strip(), params
+
+
+def format_spec(name: str, params: dict[str, Any]) -> str:
+    """Return `name:key=value,…`, which `parse_spec` reads; None and empty values are left out."""
+    parts = []
+    for key, value in params.items():
+        if isinstance(value, dict):
+            parts.append(format_spec("", value).removeprefix(":"))
+        elif value is not None:
+            if isinstance(value, str) and (set(value) & set(",;+:=") or _value(value) != value):
+                raise InputError(f"{name}: {key}={value!r} cannot be written in a specification")
+            parts.append(f"{key}={value!r}" if isinstance(value, float) else f"{key}={value}")
+    text = ",".join(filter(None, parts))
+    return f"{name}:{text}" if text else name
+
+
+def _value(text: str) -> Any:
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

@@ -16,10 +16,9 @@ from recsys.errors import FitError, InputError
 from recsys.evaluation import evaluate
 from recsys.evaluation.metrics import parse_metric
 from recsys.rankers.registry import RANKERS, list_rankers, make_ranker
-from recsys.utils.attempts import Dropped, attempt
-from recsys.utils.extras import install_hint
-from recsys.utils.parallel import count_jobs, run_tasks
-from recsys.utils.spec import format_spec, parse_spec
+from recsys.registry import format_spec, parse_spec
+from recsys.utils.distribution import install_hint
+from recsys.utils.tasks import Dropped, attempt, count_jobs, run_tasks
 from recsys.utils.validation import check_choice, check_integer
 
 __all__ = ["Tuned", "tunable", "tune"]

@@ -11,8 +11,9 @@ import sklearn.exceptions
 
 import recsys
 from recsys import errors
+from recsys.data import tables
 from recsys.data.splits import find_protocol, protocol_for
-from recsys.utils import frames, validation
+from recsys.utils import validation
 
 
 def test_not_fitted_is_scikit_learns_and_ours():
@@ -63,7 +64,7 @@ CALLS = {
     "ranker": recsys.make_ranker,
     "protocol": find_protocol,
     "protocol beside a test half": lambda given: protocol_for(given, "test.csv"),
-    "table": lambda given: frames.make({}, given),
+    "table": lambda given: tables.make({}, given),
     "dataset": recsys.load_dataset,
 }
 

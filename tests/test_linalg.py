@@ -6,7 +6,7 @@ import scipy.sparse as sp
 import sklearn.utils.extmath
 
 from recsys import FitError, make_ranker
-from recsys.utils.linalg import leading_singular
+from recsys.utils.sparse import leading_singular
 
 RNG = np.random.default_rng(3)
 

@@ -11,7 +11,7 @@ from app.parts.text import escaped
 from recsys import InputError
 from recsys.evaluation.metrics import METRICS
 from recsys.rankers.registry import RANKERS, offered_models
-from recsys.utils.spec import parse_spec
+from recsys.registry import parse_spec
 
 DEFAULT = "ease"  # nothing is compiled for its first list
 BALANCED = "cf-komd:kernel=mc,degree=2"

@@ -38,8 +38,7 @@ from recsys.links import (
     link_metrics,
     split_pairs,
 )
-from recsys.multilinear.arrays import Compressed
-from recsys.multilinear.forms import ALL_SUBSETS, fill_components
+from recsys.multilinear.forms import ALL_SUBSETS, Compressed, fill_components
 
 ORDERS = (2, 3, 4, 5)
 PRINTED = {  # by order

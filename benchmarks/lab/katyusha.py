@@ -15,7 +15,7 @@ from recsys.fm.penalties import L2
 from recsys.fm.solvers.base import SOLVERS, WITH_PROX
 from recsys.fm.solvers.proximal import Proximal
 from recsys.fm.solvers.stochastic import ALONE, Steps, batch_gradient, proximal_step
-from recsys.multilinear.arrays import Compressed
+from recsys.multilinear.forms import Compressed
 from recsys.multilinear.rows import room_for
 
 

@@ -15,10 +15,10 @@ __all__ = ["call", "run"]
 
 def call(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    from recsys.cli import exits
+    from recsys.cli import terminal
     from recsys.cli.commands import app
 
-    return exits.guarded(lambda: app(arguments, standalone_mode=False) or 0)
+    return terminal.guarded(lambda: app(arguments, standalone_mode=False) or 0)
 
 
 def run() -> NoReturn:
@@ -28,12 +28,12 @@ def run() -> NoReturn:
     if interrupted is signal.default_int_handler:  # not where Ctrl-C is ignored, as under nohup
         signal.signal(signal.SIGINT, lambda *_: os._exit(130))
     signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
-    from recsys.cli import commands, exits  # noqa: F401
+    from recsys.cli import commands, terminal  # noqa: F401
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         signal.signal(signal.SIGINT, interrupted)
-        exits.escape_unprintable()
+        terminal.escape_unprintable()
         code = call()
     except KeyboardInterrupt:
         code = 130

@@ -32,8 +32,10 @@ GROUPS = {
     },
 }
 COMMANDS = {name: text for group in GROUPS.values() for name, text in group.items()}
-MODULES = {"app": "open_app", "similar": "items", "predict": "items"} | dict.fromkeys(
-    ("datasets", "compile", "doctor"), "info"
+MODULES = (
+    {"app": "open_app", "export": "fit"}
+    | dict.fromkeys(("explain", "similar", "predict"), "items")
+    | dict.fromkeys(("datasets", "compile", "doctor"), "info")
 )
 SETTINGS: dict[str, Any] = {
     "add_completion": False,

@@ -10,16 +10,15 @@ from rich.text import Text
 
 from recsys import doctor as health
 from recsys.cli import terminal
-from recsys.cli.data_options import DataOptions, Protocol, Test, takes_data
-from recsys.cli.exits import Interrupted
-from recsys.cli.options import Jobs, Json, Quiet
+from recsys.cli.options import DataOptions, Jobs, Json, Protocol, Quiet, Test, takes_data
+from recsys.cli.terminal import Interrupted
 from recsys.data import find_protocol
 from recsys.data.splits import protocol_for
 from recsys.errors import InputError
 from recsys.evaluation import EvaluationInterrupted, Report, Result
 from recsys.evaluation import evaluate as run_evaluation
-from recsys.evaluation.defaults import default_comparison
 from recsys.evaluation.metrics import parse_metric
+from recsys.evaluation.models import default_comparison
 from recsys.rankers.registry import ranker_of
 from recsys.registry import did_you_mean
 from recsys.utils.progress import bar

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from recsys.errors import InputError
-from recsys.utils.extras import install_hint
+from recsys.utils.distribution import install_hint
 from recsys.utils.validation import check_integer
 
 

@@ -16,7 +16,7 @@ import typer
 
 from recsys.cli.options import RankerFile
 from recsys.errors import InputError
-from recsys.utils.extras import install_hint
+from recsys.utils.distribution import install_hint
 from recsys.utils.validation import check_integer
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]", "::1")

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from recsys.cli import terminal
-from recsys.cli.data_options import DataOptions, Protocol, Test, takes_data
-from recsys.cli.options import Jobs, Json, Quiet
+from recsys.cli.options import DataOptions, Jobs, Json, Protocol, Quiet, Test, takes_data
 from recsys.data import find_protocol
 from recsys.data.splits import protocol_for
 from recsys.errors import InputError

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from recsys.data.interactions import Interactions
 from recsys.errors import InputError
-from recsys.registry import Registry, check_parameters
-from recsys.utils.spec import parse_spec
+from recsys.registry import Registry, check_parameters, parse_spec
 from recsys.utils.validation import check_choice, check_integer, check_real
 
 DEFAULT, PUBLISHED = "half-profile", "published"

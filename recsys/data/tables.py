@@ -1,4 +1,4 @@
-"""Tables: a file or a frame of pandas, polars or pyarrow, as columns of arrow."""
+"""Tables: a file, or a frame of pandas, polars or pyarrow, as columns of arrow; frames of each kind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -29,9 +29,12 @@ from numpy.typing import NDArray
 
 from recsys.data.columns import ROLE_WORDS, absent, plain_name, texts_of
 from recsys.errors import InputError, first_line
-from recsys.utils.extras import install_hint
+from recsys.utils.distribution import install_hint
 from recsys.utils.files import check_file, check_growth, shown
-from recsys.utils.frames import kind_of, wrapped
+from recsys.utils.validation import check_choice
+
+if TYPE_CHECKING:
+    import narwhals as nw
 
 MOST_COLUMNS = 5_000
 LONGEST_LINE = 1 << 24  # bytes
@@ -41,6 +44,7 @@ DELIMITERS = ("\t", ";", "|", ",", "::")
 PARQUET = (".parquet", ".pq")
 EXCEL = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
 UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+KINDS = ("pandas", "polars", "pyarrow")
 
 
 @dataclass
@@ -444,3 +448,45 @@ def _regular(text: Any, where: str, delimiter: str, skip: int, width: int) -> tu
 def read_text(path: Path, encoding: str | None = None) -> str:
     """Return the text of a file, plain or packed, with line ends as Unix has them."""
     return str(_utf8(_unpacked(path), encoding, shown(path), []), "utf-8").replace("\r\n", "\n")
+
+
+def wrapped(what: str, table: Any) -> nw.DataFrame[Any]:
+    """Return a table behind the one interface that all kinds share; lazy ones are computed."""
+    import narwhals as nw
+
+    try:
+        frame = nw.from_native(table)
+    except TypeError:
+        raise InputError(
+            f"{what} must be a table of pandas, polars or pyarrow, not {type(table).__name__}"
+        ) from None
+    except (ValueError, NotImplementedError) as error:  # a column twice, columns in levels
+        raise InputError(f"{what}: this table cannot be read: {first_line(error)}") from None
+    return frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+
+
+def kind_of(table: nw.DataFrame[Any]) -> str:
+    """Return which of `KINDS` a table is; "pandas" for any other."""
+    name = table.implementation.name.lower()
+    return name if name in KINDS else "pandas"
+
+
+def make(
+    columns: Mapping[str, Sequence[Any]],
+    kind: str = "pandas",
+    types: Mapping[str, type] | None = None,
+) -> Any:
+    """Return a table ("pandas", "polars" or "pyarrow") of columns of equal lengths.
+
+    `types` (str, int or float) are those of columns that are empty.
+    """
+    check_choice("the kind of a table", kind, KINDS)
+    empty: dict[str, Any] = {n: (types or {}).get(n) for n, c in columns.items() if not len(c)}
+    if kind == "pandas":
+        return pd.DataFrame({n: pd.Series(c, dtype=empty.get(n)) for n, c in columns.items()})
+    if kind == "pyarrow":
+        arrow: dict[Any, Any] = {str: pa.string(), int: pa.int64(), float: pa.float64()}
+        return pa.table({n: pa.array(c, arrow.get(empty.get(n))) for n, c in columns.items()})
+    import polars as pl
+
+    return pl.DataFrame({n: pl.Series(n, list(c), empty.get(n)) for n, c in columns.items()})

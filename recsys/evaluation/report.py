@@ -12,12 +12,12 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from recsys.data import tables
 from recsys.errors import InputError
 from recsys.evaluation.metrics import TIES
 from recsys.evaluation.significance import decision, mean_intervals, verdict
 from recsys.registry import did_you_mean
-from recsys.utils import frames
-from recsys.utils.extras import install_hint
+from recsys.utils.distribution import install_hint
 from recsys.utils.topn import LOWEST
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class Report:
                 std = value.std if self.folds > 1 else float("nan")
                 rows.append((r.model, name, value.mean, std, *ends[r.model, name], value.users))
         names = ("model", "metric", "mean", "std", "low", "high", "users")
-        return frames.make(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)), kind)
+        return tables.make(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)), kind)
 
     def user_values(self) -> pd.DataFrame:
         """Return one row per model, fold, user and metric, with the columns of `rows`."""

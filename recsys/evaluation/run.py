@@ -25,15 +25,13 @@ from recsys.data.features import SideInformation
 from recsys.data.splits import PUBLISHED, folds_of, interactions_of, protocol_for
 from recsys.errors import InputError
 from recsys.evaluation import metrics as M
-from recsys.evaluation.defaults import ITERATIONS
 from recsys.evaluation.measuring import Measured, ParsedMetric, measure
-from recsys.evaluation.models import NamedModel, named_models
+from recsys.evaluation.models import ITERATIONS, NamedModel, named_models
 from recsys.evaluation.report import MetricValue, Report, Result
 from recsys.evaluation.significance import compare_all, holm
-from recsys.utils.attempts import Dropped, attempt, check_some_left
-from recsys.utils.parallel import count_jobs, picklable, run_tasks
 from recsys.utils.progress import Listener, bar, listening, within
 from recsys.utils.progress import report as report_step
+from recsys.utils.tasks import Dropped, attempt, check_some_left, count_jobs, picklable, run_tasks
 from recsys.utils.validation import check_flag, check_integer, check_real, texts_of
 
 # Processor seconds of a fold of 100,000 interactions, roughly: what is begun first, and the time left.

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.errors import InputError, listing
-from recsys.utils.features import real_array
+from recsys.utils.validation import real_array
 
 LEVEL = 0.05  # of Holm's p-values, below which a difference is clear
 RESAMPLES = 2000

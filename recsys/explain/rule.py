@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from recsys.errors import InputError
 from recsys.kernels.base import binary_rows
-from recsys.utils.features import real_array
+from recsys.utils.validation import real_array
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,7 @@ from recsys._jit import jit
 from recsys.errors import InputError
 from recsys.explain.rule import Rule, rule_weight, tidy
 from recsys.kernels.base import binary_rows
-from recsys.utils.features import real_array
-from recsys.utils.validation import check_integer, check_real
+from recsys.utils.validation import check_integer, check_real, real_array
 
 ROUNDING = 1e-9  # of the sum of all absolute weights
 # What a unit of negative weight costs while clauses are collected.

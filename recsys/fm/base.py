@@ -25,9 +25,14 @@ from recsys.fm.solvers import SOLVERS, Options, Solver, refusal
 from recsys.fm.solvers.weights import size_matters
 from recsys.multilinear.forms import MIXED, Form
 from recsys.multilinear.losses import LOSSES, Loss, loss_names
-from recsys.utils.features import check_sample_weight, checked_rows, relative_weights
+from recsys.utils.estimators import (
+    TwoClassMixin,
+    check_sample_weight,
+    checked_rows,
+    relative_weights,
+    two_classes,
+)
 from recsys.utils.progress import report
-from recsys.utils.two_classes import TwoClassMixin, two_classes
 from recsys.utils.validation import check_choice, check_integer, check_real
 
 LARGEST = float(np.finfo(np.float32).max)

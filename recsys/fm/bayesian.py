@@ -20,16 +20,14 @@ from recsys.errors import InputError
 from recsys.fm.base import clean_rows, weighed_rows
 from recsys.fm.objective import Model
 from recsys.fm.penalties import L2
-from recsys.fm.solvers.descent import Shrinkage
+from recsys.fm.solvers.base import Shrinkage
 from recsys.fm.solvers.pairs import pair_epoch, pairs_of_rows
-from recsys.multilinear.arrays import Target
 from recsys.multilinear.forms import ANOVA, Form
-from recsys.multilinear.losses import LOSSES
+from recsys.multilinear.losses import LOSSES, Target
 from recsys.multilinear.pairs import PairTerm
-from recsys.utils.features import checked_rows
-from recsys.utils.memory import check_memory
+from recsys.utils.estimators import TwoClassMixin, checked_rows, two_classes
 from recsys.utils.progress import report
-from recsys.utils.two_classes import TwoClassMixin, two_classes
+from recsys.utils.resources import check_memory
 from recsys.utils.validation import check_integer, check_real
 
 WORSE = 1.2  # times the squared error of no model, from which a fit is warned of

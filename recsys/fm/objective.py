@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from recsys._jit import in_threads
 from recsys.fm.penalties import Penalty
-from recsys.multilinear.arrays import Compressed, Layout, Target
-from recsys.multilinear.forms import Form
-from recsys.multilinear.losses import Loss, mean_loss
+from recsys.multilinear.forms import Compressed, Form, Layout
+from recsys.multilinear.losses import Loss, Target, mean_loss
 from recsys.multilinear.rows import ROW_CHUNKS, full_gradient, predict_rows
-from recsys.utils.threads import threads_for
+from recsys.utils.resources import threads_for
 
 Vector = NDArray[np.float64]
 MANY_ROWS = 1024  # from which a gradient is summed in several parts

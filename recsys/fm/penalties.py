@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from recsys._jit import jit
 from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, PRODUCT, Form
 from recsys.multilinear.symmetric import elementary_polynomials, with_size, without
-from recsys.optim.prox import power_cuts
 
 Table = NDArray[np.float64]  # (features, components)
 PAIRS = Form(ANOVA, 2, 1)
@@ -236,3 +235,39 @@ def replace_in_sums(kind, totals, sizes, j, rest, size):
         sizes[j] = size
     else:
         with_size(totals, sizes, j, rest, size)
+
+
+@jit
+def power_cuts(sizes, cut, order):
+    """Replace sizes ≥ 0 by argmin ½‖p − sizes‖² + cut/order·(Σp)^order over p ≥ 0.
+
+    Each loses ``cut·S^(order − 1)``, down to 0, with S the sum of what is left. Those that lose all of
+    themselves leave one after the other, and S rises.
+    """
+    r = order - 1.0
+    kept = sizes > 0.0
+    while True:
+        total, count = 0.0, 0
+        for j in range(len(sizes)):
+            if kept[j]:
+                total += sizes[j]
+                count += 1
+        S = total
+        if cut > 0.0 and count > 0 and order > 1:
+            # S + count·cut·S^r = total by Newton's method, falling
+            S = min(total, (total / (count * cut)) ** (1.0 / r))
+            for _ in range(200):
+                power = count * cut * S ** (r - 1.0)
+                step = (S + power * S - total) / (1.0 + r * power)
+                S -= step
+                if step <= 1e-16 * S:
+                    break
+        changed = False
+        for j in range(len(sizes)):
+            if kept[j] and sizes[j] <= cut * S**r:
+                kept[j] = False
+                changed = True
+        if not changed:
+            break
+    for j in range(len(sizes)):
+        sizes[j] = max(sizes[j] - cut * S**r, 0.0) if kept[j] else 0.0

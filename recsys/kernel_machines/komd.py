@@ -24,8 +24,7 @@ from recsys.kernels.dot_product import (
     RBFKernel,
 )
 from recsys.kernels.expressiveness import margin_program
-from recsys.utils.features import checked_rows
-from recsys.utils.two_classes import TwoClassMixin, two_classes
+from recsys.utils.estimators import TwoClassMixin, checked_rows, two_classes
 from recsys.utils.validation import check_real
 
 # Kernels that take numbers as they are; on zeros and ones the library's own are the same, in range.

@@ -18,9 +18,8 @@ from recsys.errors import InputError
 from recsys.kernel_machines.komd import kernel_function, margin_weights
 from recsys.kernels import make_kernel
 from recsys.kernels.expressiveness import Program, margin_program, radius_program
-from recsys.utils.features import checked_rows
-from recsys.utils.memory import check_memory
-from recsys.utils.two_classes import TwoClassMixin, two_classes
+from recsys.utils.estimators import TwoClassMixin, checked_rows, two_classes
+from recsys.utils.resources import check_memory
 from recsys.utils.validation import check_integer, check_real
 
 SOLVER_TOLERANCE = 1e-7

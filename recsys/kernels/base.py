@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from recsys.errors import InputError
 from recsys.registry import Registry, check_parameters
-from recsys.utils.features import as_array
-from recsys.utils.validation import check_integer, clean_matrix
+from recsys.utils.validation import as_array, check_integer, clean_matrix
 
 KERNELS: Registry[type[Kernel]] = Registry("kernel", package="recsys.kernels")
 K = TypeVar("K", bound="type[Kernel]")

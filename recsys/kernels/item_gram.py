@@ -20,7 +20,7 @@ from recsys._jit import in_threads, jit, over_rows
 from recsys.kernels.base import Kernel, values
 from recsys.kernels.boolean import MonotoneDisjunctiveKernel
 from recsys.kernels.dot_product import LinearKernel
-from recsys.utils.memory import check_memory
+from recsys.utils.resources import check_memory
 from recsys.utils.sparse import masked, submatrix
 from recsys.utils.validation import clean_matrix
 

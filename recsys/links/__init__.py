@@ -1,13 +1,24 @@
 """Link predictors over two feature matrices and index pairs."""
 
-from recsys.links.base import LINKS, LinkPredictor, load_link_predictor, make_link_predictor
+from recsys.links.base import (
+    LINKS,
+    LinkPredictor,
+    LinkReasons,
+    link_reasons,
+    load_link_predictor,
+    make_link_predictor,
+)
 from recsys.links.baselines import CommonNeighbors, Katz, ResourceAllocation
 from recsys.links.comparison import (
     LinkMetrics,
     LinkResult,
+    LinkSplit,
     compare_links,
     fit_on_all_links,
     link_metrics,
+    sample_negatives,
+    split_objects,
+    split_pairs,
     strongest_links,
 )
 from recsys.links.neural import HONFM, ConcatDNN, PairDNN
@@ -17,8 +28,6 @@ from recsys.links.pairwise import (
     PairFactorizationMachine,
     PairNet,
 )
-from recsys.links.reasons import LinkReasons, link_reasons
-from recsys.links.sampling import LinkSplit, sample_negatives, split_objects, split_pairs
 from recsys.links.svm import PairSVM
 
 __all__ = [

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from recsys.errors import FitError, InputError
 from recsys.links.base import LINKS, Array, Index, LinkPredictor, Task
 from recsys.multilinear import newton_identities
-from recsys.utils.extras import install_hint
+from recsys.utils.distribution import install_hint
 from recsys.utils.progress import report
 from recsys.utils.validation import check_integer, check_real
 

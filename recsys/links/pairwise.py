@@ -11,14 +11,12 @@ from sklearn.utils import check_random_state
 
 from recsys.errors import FitError, InputError
 from recsys.fm.penalties import PENALTIES, Penalty
-from recsys.fm.solvers.descent import Shrinkage
+from recsys.fm.solvers.base import Shrinkage
 from recsys.fm.solvers.pairs import block_of, pair_epoch
 from recsys.fm.solvers.weights import check_theta, descend_on_simplex
 from recsys.links.base import LINKS, Array, Index, LinkPredictor, Parts, Task, check_symmetric
-from recsys.multilinear.arrays import Compressed, Target
-from recsys.multilinear.forms import ANOVA, Form
-from recsys.multilinear.linear import bias_step, linear_epoch
-from recsys.multilinear.losses import LOSSES, loss_names, mean_loss
+from recsys.multilinear.forms import ANOVA, Compressed, Form
+from recsys.multilinear.losses import LOSSES, Target, bias_step, linear_epoch, loss_names, mean_loss
 from recsys.multilinear.pairs import PairTerm, make_pairs, order_products, predict_pairs
 from recsys.utils.progress import report
 from recsys.utils.validation import check_choice, check_integer, check_real

@@ -15,8 +15,8 @@ from threadpoolctl import threadpool_limits
 from recsys._jit import jit
 from recsys.errors import FitError
 from recsys.links.base import LINKS, Array, Index, LinkPredictor, Parts, Task, check_symmetric
-from recsys.utils.memory import check_memory
 from recsys.utils.progress import report
+from recsys.utils.resources import check_memory
 from recsys.utils.validation import check_integer, check_real
 
 MOST_PRODUCTS = 500  # of conjugate gradients, in one Newton step

@@ -1,8 +1,8 @@
 """Models that are linear in each parameter, shared by `fm`, `links` and the rankers.
 
 Predictions are sums of multilinear forms of a row's features, so the derivative by a parameter does not
-depend on this parameter. The package has the forms and their tables (`forms`, `rows`, `pairs`,
-`linear`), losses (`losses`) and symmetric polynomials (`symmetric`). Penalties and solvers are in
+depend on this parameter. The package has the forms and their tables (`forms`, `rows`, `pairs`), losses
+and linear steps (`losses`) and symmetric polynomials (`symmetric`). Penalties and solvers are in
 `recsys.fm`.
 """
 

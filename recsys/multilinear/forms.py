@@ -14,9 +14,22 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from recsys._jit import jit
 
-__all__ = ["ALL_SUBSETS", "ANOVA", "FORM_NAMES", "MIXED", "POWER", "PRODUCT", "Form"]
+__all__ = [
+    "ALL_SUBSETS",
+    "ANOVA",
+    "FORM_NAMES",
+    "MIXED",
+    "POWER",
+    "PRODUCT",
+    "Compressed",
+    "Form",
+    "Layout",
+]
 
 ANOVA, ALL_SUBSETS, PRODUCT, MIXED, POWER = range(5)
 
@@ -28,6 +41,7 @@ FORM_NAMES = {
     POWER: "polynomial networks of powers",
 }
 
+Vector = NDArray[np.float64]
 NEAR_ZERO = 1e-6  # |1 + p x| below which Π(1 + p x) is not divided by it
 
 
@@ -69,6 +83,35 @@ class Form(NamedTuple):
     def deep(self) -> bool:
         """Whether one product of the form may have more than two features of one table."""
         return self.kind == ALL_SUBSETS or (self.kind in (ANOVA, MIXED, POWER) and self.order > 2)
+
+
+class Compressed(NamedTuple):
+    """The arrays of a sparse matrix: of its rows (CSR) or of its columns (CSC)."""
+
+    indptr: NDArray[np.int32]
+    indices: NDArray[np.int32]
+    data: Vector
+
+    @classmethod
+    def of(cls, X: object) -> Compressed:
+        """Return the arrays of a CSR or CSC matrix, not copied."""
+        return cls(X.indptr, X.indices, X.data)  # type: ignore[attr-defined]
+
+
+class Layout(NamedTuple):
+    """Layout of a vector of parameters.
+
+    `spec` is (kind, order, factors, offset) of each term; `theta` the weights of the orders, (terms,
+    orders); `weights` those of the components, (terms, k); `width` the longest table of a row.
+    """
+
+    spec: NDArray[np.int64]
+    theta: Vector
+    weights: Vector
+    features: int
+    components: int
+    width: int
+    linear: bool
 
 
 # ---- kernels

@@ -1,4 +1,4 @@
-"""The losses, in one registry and one compiled chain of integer codes.
+"""The losses, in one registry and one compiled chain of integer codes, and linear steps along them.
 
 A loss is a line in the registry and a branch in each of `loss_values` and `loss_slope`.
 
@@ -9,17 +9,20 @@ losses; passing a class or a function for each loss would compile every solver a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recsys._jit import jit
-from recsys.multilinear.arrays import Target
 from recsys.registry import Registry
 
 __all__ = [
     "LOSSES",
     "Loss",
+    "Target",
+    "bias_step",
+    "linear_epoch",
     "loss_names",
     "loss_slope",
     "loss_values",
@@ -30,6 +33,19 @@ __all__ = [
 Vector = NDArray[np.float64]
 
 SQUARED, LOGISTIC, SQUARED_HINGE = range(3)
+
+
+class Target(NamedTuple):
+    """Targets, predictions (changed in place), the loss' code, a bound of its curvature, rows' weights.
+
+    The weights have mean 1.
+    """
+
+    y: Vector
+    pred: Vector
+    loss: int
+    curvature: float
+    row_weights: Vector
 
 
 @dataclass(frozen=True)
@@ -129,6 +145,13 @@ def weighted_slopes(target: Target) -> Vector:
     return out
 
 
+def bias_step(target: Target) -> float:
+    """Take the minimum of the loss' quadratic bound along the bias; returns its change."""
+    change = -float(weighted_slopes(target).mean()) / target.curvature
+    target.pred[:] += change
+    return change
+
+
 # ---- kernels
 
 
@@ -142,3 +165,26 @@ def loss_slope(code, p, y):
     if code == SQUARED_HINGE:
         return -2.0 * y * np.maximum(0.0, 1.0 - y * p)
     return np.nan * y
+
+
+@jit
+def linear_epoch(order, columns, target, w, alpha):
+    """Update the linear weights in this order; returns the sum of absolute changes."""
+    y, pred, row_weights = target.y, target.pred, target.row_weights
+    n, moved = len(y), 0.0
+    for j in order:
+        g = h = 0.0
+        for p in range(columns.indptr[j], columns.indptr[j + 1]):
+            i = columns.indices[p]
+            x = row_weights[i] * columns.data[p]
+            g += loss_slope(target.loss, pred[i], y[i]) * x
+            h += x * columns.data[p]
+        bound = target.curvature * h / n + alpha
+        if bound <= 0.0:
+            continue
+        change = -(g / n + alpha * w[j]) / bound
+        w[j] += change
+        moved += abs(change)
+        for p in range(columns.indptr[j], columns.indptr[j + 1]):
+            pred[columns.indices[p]] += change * columns.data[p]
+    return moved

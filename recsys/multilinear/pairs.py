@@ -17,11 +17,9 @@ from numpy.typing import NDArray
 
 from recsys._jit import SUMS, in_threads, jit
 from recsys.errors import InputError, counted
-from recsys.multilinear.arrays import Compressed
-from recsys.multilinear.forms import ANOVA, fill_components
-from recsys.utils.features import real_array
-from recsys.utils.threads import threads_for
-from recsys.utils.validation import check_ids
+from recsys.multilinear.forms import ANOVA, Compressed, fill_components
+from recsys.utils.resources import threads_for
+from recsys.utils.validation import check_ids, real_array
 
 __all__ = [
     "PairTerm",

@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from recsys._jit import jit
 from recsys.errors import InputError
-from recsys.utils.features import real_array
-from recsys.utils.validation import check_integer
+from recsys.utils.validation import check_integer, real_array
 
 __all__ = [
     "elementary_polynomials",

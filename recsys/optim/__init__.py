@@ -1,1 +1,1 @@
-"""Shared proximal operators, and quadratic programs on the simplex."""
+"""Quadratic programs on the simplex."""

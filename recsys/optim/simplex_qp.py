@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from recsys._jit import SUMS, jit
 from recsys.errors import InputError
-from recsys.utils.features import real_array
+from recsys.utils.validation import real_array
 
 TOLERANCE = 5e-7
 MAX_FACES = 30  # beyond, the bounds are many: pairwise steps are better

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys._jit import in_threads, jit
-from recsys.utils.threads import threads_for
+from recsys.utils.resources import threads_for
 
 DISTRIBUTIONS = ("rademacher", "gaussian", "uniform", "laplace")
 DENSE = 8  # a row is dense with one feature in so many: its walk costs more than products of matrices

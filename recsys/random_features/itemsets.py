@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from recsys.errors import InputError
 from recsys.random_features._bases import draw
 from recsys.random_features.kernel_maps import _Map
-from recsys.utils.features import real_array
-from recsys.utils.validation import check_ids, check_integer, check_real
+from recsys.utils.validation import check_ids, check_integer, check_real, real_array
 
 Itemsets = Sequence[Sequence[int]]
 Family = Callable[[int], tuple[Itemsets, ArrayLike | None]]

@@ -28,7 +28,7 @@ from recsys.random_features._bases import (
     sign_map,
     sparse_map,
 )
-from recsys.utils.features import checked_rows
+from recsys.utils.estimators import checked_rows
 from recsys.utils.validation import check_choice, check_integer, check_real
 
 SAMPLINGS = {  # of each kernel

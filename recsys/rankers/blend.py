@@ -14,8 +14,8 @@ from recsys.errors import InputError
 from recsys.rankers.base import Data, Ranker, Rows, Shares
 from recsys.rankers.protocol import Floats, Ints, Items, Users
 from recsys.rankers.registry import ranker_of, register_ranker
+from recsys.registry import format_spec
 from recsys.utils.progress import within
-from recsys.utils.spec import format_spec
 from recsys.utils.validation import check_choice
 
 

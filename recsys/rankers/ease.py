@@ -14,9 +14,8 @@ from recsys.rankers.base import DENSE_ITEMS, SMALL, Candidate, Data
 from recsys.rankers.protocol import POSITIVE, Floats, real
 from recsys.rankers.registry import register_ranker
 from recsys.rankers.scoring import ItemWeights, co_occurrences, dense_if_small
-from recsys.utils.memory import check_memory
+from recsys.utils.resources import check_memory, safe_blas
 from recsys.utils.sparse import row_votes
-from recsys.utils.threads import safe_blas
 
 SPARSE_ITEMS = 100_000  # up to which `auto` tries it
 

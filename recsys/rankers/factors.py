@@ -21,8 +21,8 @@ from recsys.rankers.base import Candidate, Data, Ranker, Rows, Shares
 from recsys.rankers.protocol import POSITIVE, Floats, Ints, Items, Users
 from recsys.rankers.registry import register_ranker
 from recsys.rankers.scoring import EmbeddingRanker, cosines
-from recsys.utils.memory import check_memory
 from recsys.utils.progress import report
+from recsys.utils.resources import check_memory
 from recsys.utils.sparse import binary
 
 MOST_LIKES = 300_000  # beyond, folding in users takes `auto` too long

@@ -11,9 +11,8 @@ from recsys.rankers.msdw import largest_eigenvalue
 from recsys.rankers.protocol import Floats, Ints, Users, one_of, real
 from recsys.rankers.registry import register_ranker
 from recsys.rankers.scoring import LinearRanker
-from recsys.utils.linalg import leading_singular
-from recsys.utils.memory import check_memory
-from recsys.utils.sparse import entries_of, owners, row_votes
+from recsys.utils.resources import check_memory
+from recsys.utils.sparse import entries_of, leading_singular, owners, row_votes
 
 IDEAL, GF_CF = "ideal", "gf-cf"
 MOST_POWER = 4.0  # beyond, float32 ends

@@ -17,7 +17,7 @@ from recsys.multilinear import PairTerm, object_tables
 from recsys.rankers.base import Data, Rows, Shares
 from recsys.rankers.protocol import Floats, Ints, Items, Users, integer
 from recsys.rankers.scoring import VectorRanker
-from recsys.utils.memory import check_memory
+from recsys.utils.resources import check_memory
 from recsys.utils.sparse import binary, masked, owners, random_halves, unit_rows
 
 EMPTY = 0.2  # of the users, whose empty histories are trained on where users have features

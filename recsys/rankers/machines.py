@@ -17,7 +17,7 @@ from recsys.rankers.histories import FeatureRanker, HistoryRanker, Pairs, PairTe
 from recsys.rankers.protocol import POSITIVE, Floats, Ints, Items, Users, integer, one_of, real
 from recsys.rankers.registry import register_ranker
 from recsys.rankers.scoring import EmbeddingRanker, cosines, entries_between, weighted_rows
-from recsys.utils.memory import check_memory
+from recsys.utils.resources import check_memory
 from recsys.utils.sparse import owners
 
 LOSSES = ("logistic", "bpr", "auc")

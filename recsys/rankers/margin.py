@@ -44,7 +44,7 @@ from recsys.rankers.protocol import Floats, Ints, Items, Users, one_of, real, re
 from recsys.rankers.registry import register_ranker
 from recsys.rankers.scoring import Background, best_sums, sparse_sums, weighted_rows
 from recsys.registry import check_parameters
-from recsys.utils.memory import check_memory, free_memory
+from recsys.utils.resources import check_memory, free_memory
 from recsys.utils.sparse import entries_of, row_votes
 from recsys.utils.validation import clean_matrix
 

@@ -13,7 +13,7 @@ from recsys.rankers.base import Data, Ranker, Rows, Shares
 from recsys.rankers.protocol import Floats, Ints, Items, Users, real
 from recsys.rankers.registry import register_ranker
 from recsys.rankers.scoring import ItemWeights, best_sums, entries_between, sparse_sums
-from recsys.utils.memory import check_memory
+from recsys.utils.resources import check_memory
 from recsys.utils.sparse import unit_rows
 
 ENTRIES = 3.5  # float64 a neighbor: its row, column and value in implicit, then CSR of float32

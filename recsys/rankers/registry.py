@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 import numpy as np
 
 from recsys.errors import InputError, ModelFileError
-from recsys.registry import Registry
+from recsys.registry import Registry, parse_spec
 from recsys.utils import model_file
-from recsys.utils.spec import parse_spec
 
 if TYPE_CHECKING:
     from recsys.rankers.base import Ranker

@@ -24,9 +24,8 @@ from recsys.rankers.msdw import weigh
 from recsys.rankers.protocol import POSITIVE, Floats, Ints, Items, Shares, Users, one_of, real
 from recsys.rankers.registry import register_ranker
 from recsys.rankers.scoring import ItemWeights, co_occurrences, weighted_rows
-from recsys.utils.memory import check_memory
+from recsys.utils.resources import check_memory, safe_blas
 from recsys.utils.sparse import entries_of, owners, row_votes
-from recsys.utils.threads import safe_blas
 
 FEW, MANY = (0, DENSE_ITEMS // 2), (DENSE_ITEMS // 2, np.inf)  # items, for candidates
 STEP = 3.0  # from one exponential of a power law to the next

@@ -10,7 +10,7 @@ from recsys.rankers.base import Data
 from recsys.rankers.protocol import POSITIVE, real
 from recsys.rankers.registry import register_ranker
 from recsys.rankers.scoring import ItemWeights, co_occurrences, dense_if_small
-from recsys.utils.memory import check_memory
+from recsys.utils.resources import check_memory
 
 BLOCK = 512  # items whose weights are found at once
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from recsys.data import tables
 from recsys.explain import (
     Attributes,
     ItemRule,
@@ -27,7 +28,6 @@ from recsys.explain.counterfactuals import candidates, rank_among
 from recsys.rankers import ModelPackage
 from recsys.rankers.package import Profile
 from recsys.recommender.lists import word_of
-from recsys.utils import frames
 from recsys.utils.validation import check_integer
 
 ROUNDING = 1e-9  # of the score: what sums of shares differ by
@@ -95,7 +95,7 @@ class Why:
     def frame(self) -> Any:
         """Return a table of the liked items: item, title, adds (or similarity)."""
         names = ("item", "title", self.measure)
-        return frames.make(
+        return tables.make(
             {name: [row[k] for row in self.rows] for k, name in enumerate(names)}, self.kind
         )
 
@@ -207,7 +207,7 @@ class Rules:
         columns = {name: [row[k] for row in self.items] for k, name in enumerate(names)}
         for name in COUNTS:
             columns[name] = [getattr(row[3], name) for row in self.items]
-        return frames.make(columns, self.kind)
+        return tables.make(columns, self.kind)
 
     def __str__(self) -> str:
         lines = [*self.sentences] or ["No rule describes this profile."]

@@ -21,8 +21,8 @@ from recsys.recommender.filters import left_out
 from recsys.reranking import rerank
 from recsys.utils.export import csv_text, json_text
 from recsys.utils.files import replacing
-from recsys.utils.parallel import run_tasks
 from recsys.utils.progress import report
+from recsys.utils.tasks import run_tasks
 from recsys.utils.validation import check_flag, check_integer, check_real
 
 BLOCK = 4096  # users whose lists are held at once

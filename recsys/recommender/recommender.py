@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys import errors
-from recsys.data import Interactions
+from recsys.data import Interactions, tables
 from recsys.data.columns import Columns
 from recsys.errors import CapabilityError, InputError, counted
 from recsys.explain import Attributes, item_attributes
@@ -45,9 +45,8 @@ from recsys.recommender.lists import (
 )
 from recsys.recommender.updates import updated
 from recsys.reranking import similar
-from recsys.utils import frames
-from recsys.utils.parallel import count_jobs
 from recsys.utils.progress import bar, listening
+from recsys.utils.tasks import count_jobs
 from recsys.utils.validation import check_choice, check_flag, check_integer, check_real
 
 LOG = logging.getLogger(__name__)
@@ -330,7 +329,7 @@ class Recommender:
             "item": [package.item_ids[k] for k in what],
             "score": scores.tolist(),
         }
-        return frames.make(columns, package.kind, types_of(package))
+        return tables.make(columns, package.kind, types_of(package))
 
     def explain(
         self,
@@ -422,7 +421,7 @@ def _table(package: ModelPackage, rows: list[Row], why: bool) -> Any:
     columns = {name: [row[k] for row in rows] for k, name in enumerate(COLUMNS) if name in names}
     if len({type(name) for name in columns["user"]}) > 1:  # an unknown user of another type
         columns["user"] = [str(name) for name in columns["user"]]
-    return frames.make(columns, package.kind, types_of(package))
+    return tables.make(columns, package.kind, types_of(package))
 
 
 def _neighbors(package: ModelPackage, what: str, indices: list[int], lists: list[Any]) -> Any:
@@ -437,4 +436,4 @@ def _neighbors(package: ModelPackage, what: str, indices: list[int], lists: list
     table = {name: [row[k] for row in rows] for k, name in enumerate(columns)}
     if what == "user" or not package.titled:
         del table["title"]
-    return frames.make(table, package.kind, types | {"to": types[what]})
+    return tables.make(table, package.kind, types | {"to": types[what]})

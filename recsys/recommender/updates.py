@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from recsys.data import Interactions
 from recsys.data.columns import Columns
 from recsys.data.reading import features_table, read_rows
+from recsys.data.tables import wrapped
 from recsys.errors import InputError
 from recsys.rankers import ModelPackage
-from recsys.utils import frames
 from recsys.utils.dates import dated
 
 SIDES = ("user", "item")
@@ -160,7 +160,7 @@ def _removed(
         remove = pd.DataFrame(
             {columns.user: read.user_ids[read.users], columns.item: read.item_ids[read.items]}
         )
-    table = frames.wrapped("remove", remove)
+    table = wrapped("remove", remove)
     names = {"user": columns.user, "item": columns.item}
     sides = [side for side in SIDES if names[side] in table.columns]
     if not sides:

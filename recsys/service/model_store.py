@@ -19,8 +19,8 @@ from recsys._jit import compiled_at_once
 from recsys.errors import ModelFileError
 from recsys.rankers import ModelPackage, load_package
 from recsys.recommender.filters import passing
-from recsys.utils.attempts import why
 from recsys.utils.files import check_file
+from recsys.utils.tasks import why
 
 QUICK_SECONDS = 0.01
 LONG_PROFILE = 300  # liked items from which a list of some models takes more than 20 ms

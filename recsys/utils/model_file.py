@@ -22,9 +22,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from recsys.errors import InputError, ModelFileError
-from recsys.utils.attempts import why
+from recsys.utils.distribution import __version__
 from recsys.utils.files import replacing, shown
-from recsys.utils.version import __version__
+from recsys.utils.tasks import why
 
 FORMAT = 2  # 2: arrays by the width of their numbers; 1: by their names
 MAX_HEADER = 1 << 20

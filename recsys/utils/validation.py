@@ -13,7 +13,6 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from recsys.errors import InputError, OutOfRangeError, first_line
-from recsys.utils.features import real_array
 
 MOST = np.iinfo(np.int32).max  # item indices are int32
 
@@ -67,6 +66,26 @@ def texts_of(name: str, given: Any) -> list[str]:
     if not isinstance(found, (list, tuple)) or not all(isinstance(one, str) for one in found):
         raise InputError(f"{name} must be text, or a list of texts, not {given!r}")
     return list(found)
+
+
+def as_array(name: str, given: Any) -> NDArray[Any]:
+    """Return an array from an array or nested lists."""
+    try:
+        return np.asarray(given)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be an array: {error}") from None
+
+
+def real_array(name: str, given: Any, ndim: int | None = None, *, finite: bool = False) -> NDArray[Any]:
+    """Return an array of real numbers as float64, finite and of `ndim` dimensions where asked."""
+    array = as_array(name, given)
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"{name} must be an array of real numbers, not of dtype {array.dtype}")
+    if ndim is not None and array.ndim != ndim:
+        raise InputError(f"{name} must have {ndim} dimensions, not {array.ndim}")
+    if finite and not np.isfinite(array).all():
+        raise InputError(f"{name} contains NaN or infinity; finite numbers are needed")
+    return array.astype(np.float64, copy=False)
 
 
 def check_ids(name: str, given: ArrayLike, size: int | None) -> NDArray[np.int64]:

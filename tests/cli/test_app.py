@@ -13,7 +13,7 @@ import pytest
 
 from recsys.cli import call
 from recsys.cli.open_app import app_folder, command_line
-from recsys.utils.extras import install_hint
+from recsys.utils.distribution import install_hint
 
 
 def free_port():

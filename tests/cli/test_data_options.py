@@ -12,7 +12,7 @@ import pytest
 
 from recsys import load_ranker
 from recsys.cli import commands
-from recsys.cli.data_options import DataOptions, takes_data
+from recsys.cli.options import DataOptions, takes_data
 
 USERS, ITEMS = 24, 16
 
@@ -159,11 +159,11 @@ def test_help_imports_no_command():
 
 
 def test_what_is_compared_without_a_model_has_a_model_of_each_family(recsys, files, monkeypatch):
-    from recsys.evaluation import defaults
+    from recsys.evaluation import models
 
     families = {"popularity", "ease", "cf-komd", "als", "sparse-fm", "fm", "pairnet"}
-    assert families <= {spec.split(":")[0] for spec in defaults.COMPARED}
-    monkeypatch.setattr(defaults, "COMPARED", ("popularity",))
+    assert families <= {spec.split(":")[0] for spec in models.COMPARED}
+    monkeypatch.setattr(models, "COMPARED", ("popularity",))
     code, out, err = recsys("evaluate", *files, "--folds", 2, "--json", "-")
     assert code == 0, err
     assert [r["model"] for r in json.loads(out)["results"]] == ["popularity"]

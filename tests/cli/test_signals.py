@@ -123,7 +123,7 @@ import os, signal, sys
 
 class Finder:
     def find_spec(self, name, path=None, target=None):
-        if name == "recsys.cli.exits":
+        if name == "recsys.cli.terminal":
             try:
                 os.kill(os.getpid(), signal.{name})
                 for _ in range(1000):

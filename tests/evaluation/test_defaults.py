@@ -3,7 +3,7 @@
 import numpy as np
 
 from recsys import Interactions, load_dataset, make_ranker
-from recsys.evaluation.defaults import COMPARED, default_comparison
+from recsys.evaluation.models import COMPARED, default_comparison
 from recsys.rankers.registry import ranker_of
 
 

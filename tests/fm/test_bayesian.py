@@ -63,7 +63,7 @@ def test_a_draw_is_that_of_dense_rows(seed, sizes, orders, threads):
 
 @pytest.mark.thorough
 def test_draws_are_the_same_by_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr("recsys.utils.threads.WORTH", 0)
+    monkeypatch.setattr("recsys.utils.resources.WORTH", 0)
     X, _ = joined(np.random.default_rng(0), 300, [20, 15])
     y = np.random.default_rng(1).standard_normal(300)
     fits = [
@@ -257,9 +257,9 @@ def test_draws_are_refused_by_the_bytes_they_take(monkeypatch):
     """Bias, w and P of four columns: 1 + 4 + 4 × 2 numbers a draw, of 3 draws."""
     X, y = np.eye(4)[np.arange(20) % 4], np.arange(20.0)
     model = BayesianFactorizationMachineRegressor(n_components=2, n_draws=5, burn_in=2)
-    monkeypatch.setattr("recsys.utils.memory.free_memory", lambda: 8 * 13 * 3)
+    monkeypatch.setattr("recsys.utils.resources.free_memory", lambda: 8 * 13 * 3)
     model.fit(X, y)
-    monkeypatch.setattr("recsys.utils.memory.free_memory", lambda: 8 * 13 * 3 - 1)
+    monkeypatch.setattr("recsys.utils.resources.free_memory", lambda: 8 * 13 * 3 - 1)
     with pytest.raises(InputError, match="3 draws of 13 parameters: needs .*: lower n_draws"):
         model.fit(X, y)
 

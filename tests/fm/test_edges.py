@@ -21,9 +21,9 @@ from recsys.fm import (
     PolynomialNetworkRegressor,
 )
 from recsys.fm.solvers import SOLVERS
-from recsys.fm.solvers.descent import visiting_order
+from recsys.fm.solvers.base import visiting_order
 from recsys.multilinear.symmetric import symmetric_polynomials, with_size, without
-from recsys.utils import threads
+from recsys.utils import resources
 from tests.fm.test_fm import task
 from tests.fm.test_solvers import paired
 from tests.reference import fm as reference
@@ -378,7 +378,7 @@ def test_the_number_of_threads_and_the_serial_path_change_no_bit(solver, degree,
     kw = {"solver": solver, "degree": degree, "max_iter": 3, "n_components": 2, "learning_rate": 0.01}
     kw |= {"batch_size": 500, "tol": 0.0, "split": 303}
     alone = FactorizationMachineRegressor(num_threads=1, **kw).fit(X, y)
-    monkeypatch.setattr(threads, "WORTH", 0)
+    monkeypatch.setattr(resources, "WORTH", 0)
     two = FactorizationMachineRegressor(num_threads=2, **kw).fit(X, y)
     for a, b in zip(alone.P_, two.P_, strict=True):
         np.testing.assert_array_equal(a, b)

@@ -15,11 +15,10 @@ from recsys.fm import (
     PolynomialNetworkRegressor,
     interactions,
 )
+from recsys.fm.solvers.base import Shrinkage
 from recsys.fm.solvers.coordinate import coordinate_epoch
-from recsys.fm.solvers.descent import Shrinkage
-from recsys.multilinear.arrays import Compressed, Target
-from recsys.multilinear.forms import ANOVA, MIXED, fill_components, slope
-from recsys.multilinear.losses import LOSSES, loss_slope, loss_values
+from recsys.multilinear.forms import ANOVA, MIXED, Compressed, fill_components, slope
+from recsys.multilinear.losses import LOSSES, Target, loss_slope, loss_values
 from tests.reference import fm as reference
 
 # Most fits here are cut short on purpose.

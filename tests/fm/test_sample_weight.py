@@ -20,13 +20,12 @@ from recsys.fm import (
 )
 from recsys.fm.objective import Model, Objective, Regularization
 from recsys.fm.penalties import PENALTIES
-from recsys.fm.solvers.descent import visiting_order
+from recsys.fm.solvers.base import visiting_order
 from recsys.fm.solvers.stochastic import ALONE, batch_gradient
-from recsys.multilinear.arrays import Compressed
-from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, Form
+from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, Compressed, Form
 from recsys.multilinear.losses import LOSSES, loss_names
 from recsys.multilinear.rows import room_for
-from recsys.utils.features import check_sample_weight, relative_weights
+from recsys.utils.estimators import check_sample_weight, relative_weights
 from tests.fm.test_fm import task
 from tests.reference import fm as reference
 

@@ -160,7 +160,7 @@ def test_steps_on_pairs_are_those_of_coordinate_descent(degree, penalty):
 
 
 def test_fits_on_pairs_do_not_depend_on_the_number_of_threads(monkeypatch):
-    monkeypatch.setattr("recsys.utils.threads.WORTH", 0)
+    monkeypatch.setattr("recsys.utils.resources.WORTH", 0)
     X, y = paired()
     one, two = (
         FactorizationMachineRegressor(solver="pairs", split=15, max_iter=3, num_threads=k).fit(X, y)

@@ -7,10 +7,9 @@ from sklearn.base import clone
 
 from recsys import InputError
 from recsys.fm import FactorizationMachineClassifier, FactorizationMachineRegressor
-from recsys.fm.solvers.weights import theta_step
+from recsys.fm.solvers.weights import project_simplex, theta_step
 from recsys.links import PairFactorizationMachine
 from recsys.multilinear.forms import MIXED
-from recsys.optim.prox import project_simplex
 from tests.fm.test_lambda import objective_of
 from tests.reference import fm as reference
 

@@ -128,11 +128,11 @@ def test_the_pair_svm_is_the_svm_on_the_kronecker_features(one):
 
 
 def test_gram_matrices_that_do_not_fit_are_refused(monkeypatch):
-    from recsys.utils import memory
+    from recsys.utils import resources
 
     A, B, pairs, y = world(5)
     model = PairSVM().fit(A, B, pairs, y)
-    monkeypatch.setattr(memory, "free_memory", lambda: 1000)
+    monkeypatch.setattr(resources, "free_memory", lambda: 1000)
     for call in (lambda: PairSVM().fit(A, B, pairs, y), lambda: model.predict(A, B, pairs)):
         with pytest.raises(InputError, match=r"the Gram matrices of 30 × 30 and 25 × 25 objects: needs"):
             call()
@@ -141,11 +141,11 @@ def test_gram_matrices_that_do_not_fit_are_refused(monkeypatch):
 @pytest.mark.thorough
 @pytest.mark.parametrize("one", [False, True])
 def test_the_serial_path_changes_no_bit(one, monkeypatch):
-    from recsys.utils import threads
+    from recsys.utils import resources
 
     A, B, pairs, y = world(4, one)
     alone = PairNet(degree=4, max_iter=4).fit(A, B, pairs, y)
-    monkeypatch.setattr(threads, "WORTH", 0)
+    monkeypatch.setattr(resources, "WORTH", 0)
     two = PairNet(degree=4, max_iter=4).fit(A, B, pairs, y)
     for a, b in zip(alone.terms_, two.terms_, strict=True):
         np.testing.assert_array_equal(a.left, b.left)

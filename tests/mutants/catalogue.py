@@ -248,7 +248,7 @@ MUTANTS = [
     ),
     Mutant(
         "the proximal operator of TI steps twice as far",
-        "optim/prox.py",
+        "fm/penalties.py",
         "sizes[j] = max(sizes[j] - cut * S**r, 0.0) if kept[j] else 0.0",
         "sizes[j] = max(sizes[j] - 2.0 * cut * S**r, 0.0) if kept[j] else 0.0",
         PROX,
@@ -444,7 +444,7 @@ MUTANTS = [
     ),
     Mutant(
         "weights of rows that are of a sum of 1 and not of a mean of 1",
-        "utils/features.py",
+        "utils/estimators.py",
         "scaled / scaled.mean()",
         "scaled / scaled.sum()",
         ("tests/fm/test_sample_weight.py", "-k", "objective_is_that_of_the_definition"),

@@ -234,12 +234,12 @@ def test_a_circulant_map_has_few_dense_rows_at_once():
     ids=str,
 )
 def test_the_number_of_threads_changes_no_bit(model, monkeypatch):
-    from recsys.utils import threads
+    from recsys.utils import resources
 
     X = sp.random(150, 40, 0.2, format="csr", random_state=0)
     found = []
     for worth in (0, 10**18):
-        monkeypatch.setattr(threads, "WORTH", worth)
+        monkeypatch.setattr(resources, "WORTH", worth)
         Z = model.fit(X).transform(X)
         found.append(Z.toarray() if sp.issparse(Z) else Z)
     np.testing.assert_array_equal(*found)

@@ -10,11 +10,9 @@ from recsys import FitError, make_ranker
 from recsys.datasets import load_dataset
 from recsys.evaluation.metrics import parse_metric, ranking_values
 from recsys.rankers import auto as auto_module
-from recsys.rankers import weight_search
-from recsys.rankers.auto import Auto, candidate_specs
+from recsys.rankers.auto import LEAST, Auto, HeldOut, candidate_specs, criterion, find_weights
 from recsys.rankers.base import Data
 from recsys.rankers.blend import break_ties, popularity_ranks
-from recsys.rankers.weight_search import LEAST, HeldOut, criterion, find_weights
 from recsys.utils.progress import listening
 from tests.reference.held_out import figures
 from tests.synthetic import planted_catalogue
@@ -57,7 +55,7 @@ def test_figures_among_a_sample_are_those_of_the_slow_twin(seed):
     coarse = {name: np.round(block * 2) for name, block in scores.items()}  # with ties
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (("FIRST", 3), ("REST", 7)):
-            patch.setattr(weight_search, name, value)
+            patch.setattr(auto_module, name, value)
         held = held_out(train, test, coarse, seed)
     weights = [0.0, 0.5]
     found = held.figures(held.scores["m0"], held.scores["m2"], weights)
@@ -85,7 +83,7 @@ def test_equal_scores_are_in_the_order_of_the_prior(seed):
 def test_the_first_items_of_every_list_are_taken_one_by_one(monkeypatch):
     train, test, scores = world(3, items=80)
     for name, value in (("FIRST", 10), ("REST", 7)):
-        monkeypatch.setattr(weight_search, name, value)
+        monkeypatch.setattr(auto_module, name, value)
     held = held_out(train, test, scores)
     for name, block in scores.items():
         found = held.figures(held.scores[name], held.scores[name], [0.0])[0]
@@ -95,7 +93,7 @@ def test_the_first_items_of_every_list_are_taken_one_by_one(monkeypatch):
 def test_the_sampled_auc_is_unbiased(monkeypatch):
     train, test, scores = world(5, items=80)
     for name, value in (("FIRST", 3), ("REST", 5)):
-        monkeypatch.setattr(weight_search, name, value)
+        monkeypatch.setattr(auto_module, name, value)
     drawn = [held_out(train, test, scores, seed) for seed in range(200)]
     found = np.array([one.figures(one.scores["m1"], one.scores["m1"], [0.0])[0, 0] for one in drawn])
     error = found.std() / np.sqrt(len(drawn))

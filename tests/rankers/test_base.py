@@ -23,13 +23,13 @@ from recsys import (
     load_ranker,
     make_ranker,
 )
-from recsys.evaluation.defaults import COMPARED
+from recsys.evaluation.models import COMPARED
 from recsys.kernels import make_kernel
 from recsys.links import make_link_predictor
 from recsys.rankers.auto import candidate_specs
 from recsys.rankers.base import ABILITIES
 from recsys.rankers.registry import RANKERS, offered_models
-from recsys.utils.spec import format_spec, parse_spec
+from recsys.registry import format_spec, parse_spec
 
 ABLE = {
     "als": "embeddings fold-in similar-items similar-users",

@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from recsys import FM, InputError, load_ranker, make_ranker
+from recsys.rankers.auto import criterion
 from recsys.rankers.histories import sample_pairs, split_profiles
-from recsys.rankers.weight_search import criterion
 from tests.reference.fm import anova
 from tests.reference.links import pair_kernel
 

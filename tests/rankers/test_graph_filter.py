@@ -83,7 +83,7 @@ def test_errors(liked, monkeypatch):
     ):
         with pytest.raises(InputError, match=message):
             make_ranker("graph-filter", **params).fit(liked, show_progress=False)
-    monkeypatch.setattr("recsys.utils.memory.free_memory", lambda: 1000)
+    monkeypatch.setattr("recsys.utils.resources.free_memory", lambda: 1000)
     with pytest.raises(InputError, match="factors=256 of 60 users and 40 items: needs .* are free"):
         make_ranker("graph-filter").fit(liked, show_progress=False)
 

@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from recsys import InputError, make_ranker
-from recsys.utils.memory import check_memory, size_text
+from recsys.utils.resources import check_memory, size_text
 
 pytestmark = pytest.mark.thorough
 
@@ -33,7 +33,7 @@ def test_sizes_are_written_in_the_unit_that_fits(size, text):
 
 
 def test_what_does_not_fit_says_what_is_free_and_what_to_do(monkeypatch):
-    monkeypatch.setattr("recsys.utils.memory.free_memory", lambda: 2000)
+    monkeypatch.setattr("recsys.utils.resources.free_memory", lambda: 2000)
     check_memory(2000, "this")
     told = r"^this: needs 2\.5 KB and 2\.0 KB are free: use a ranker without it \(popularity, als, bpr, lmf\)"
     with pytest.raises(InputError, match=told):

@@ -159,7 +159,7 @@ def test_parameters_out_of_range_are_refused(spec, message):
 
 
 def test_a_table_of_neighbours_that_does_not_fit_is_refused(monkeypatch):
-    monkeypatch.setattr("recsys.utils.memory.free_memory", lambda: 1000)
+    monkeypatch.setattr("recsys.utils.resources.free_memory", lambda: 1000)
     with pytest.raises(InputError, match="lower top_k"):
         make_ranker("cosine").fit(weighted(1), show_progress=False)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from recsys import CFKOMD, InputError, load_ranker, make_ranker
 from recsys.kernels import make_kernel
-from recsys.utils.spec import parse_spec
+from recsys.registry import parse_spec
 from tests.reference import rankers as reference
 from tests.strategies import liked_matrices
 

@@ -123,7 +123,7 @@ def test_auto_form_takes_the_cosine_for_large_catalogues(monkeypatch):
     assert not sp.issparse(SLIST().fit(R, show_progress=False).weights_)
     monkeypatch.setattr("recsys.rankers.sequences.DENSE_ITEMS", 29)
     assert sp.issparse(SLIST().fit(R, show_progress=False).weights_)
-    monkeypatch.setattr("recsys.utils.memory.free_memory", lambda: 1000)
+    monkeypatch.setattr("recsys.utils.resources.free_memory", lambda: 1000)
     with pytest.raises(InputError, match="slist on 30 items: needs .* and 1.0 KB are free"):
         SLIST(form="ridge").fit(R, show_progress=False)
 

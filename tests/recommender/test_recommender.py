@@ -6,8 +6,8 @@ import pytest
 
 import recsys
 from recsys import InputError, Interactions, NotFittedError, Recommender, make_ranker
+from recsys.data import tables
 from recsys.recommender.filters import passing
-from recsys.utils import frames
 
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
@@ -54,7 +54,7 @@ def model():
 
 
 def as_pandas(table):
-    table = frames.wrapped("it", table)
+    table = tables.wrapped("it", table)
     return pd.DataFrame({name: table[name].to_list() for name in table.columns})
 
 
@@ -85,7 +85,7 @@ def test_ids_and_tables_come_back_as_they_came_also_after_a_file(kind, text, tmp
     for one in (model, recsys.load(tmp_path / "m")):
         user = "u117" if text else 117
         found = one.recommend([user], n=3)
-        assert frames.kind_of(frames.wrapped("it", found)) == kind == one.kind
+        assert tables.kind_of(tables.wrapped("it", found)) == kind == one.kind
         table = as_pandas(found)
         assert table["user"].tolist() == [user] * 3
         assert {type(name) for name in table["item"].tolist()} == {str if text else int}

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from recsys import InputError, Interactions
-from recsys.utils import frames
+from recsys.data import tables
 
 pa = pytest.importorskip("pyarrow")
 pl = pytest.importorskip("polars")
@@ -142,15 +142,15 @@ def test_what_is_wrong_is_one_line(told):
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 250
 
 
-@pytest.mark.parametrize("kind", frames.KINDS)
+@pytest.mark.parametrize("kind", tables.KINDS)
 def test_tables_are_made_of_the_kind_asked_for(kind):
-    table = frames.make({"user": [7, 8], "score": [0.5, 1.0], "title": ["a", "b"]}, kind)
-    assert frames.kind_of(frames.wrapped("it", table)) == kind
-    assert frames.wrapped("it", table)["user"].to_list() == [7, 8]
-    empty = frames.make({"user": [], "score": []}, kind)
-    assert len(frames.wrapped("it", empty)) == 0
+    table = tables.make({"user": [7, 8], "score": [0.5, 1.0], "title": ["a", "b"]}, kind)
+    assert tables.kind_of(tables.wrapped("it", table)) == kind
+    assert tables.wrapped("it", table)["user"].to_list() == [7, 8]
+    empty = tables.make({"user": [], "score": []}, kind)
+    assert len(tables.wrapped("it", empty)) == 0
     with pytest.raises(InputError, match="must be one of pandas, polars, pyarrow, not 'spark'"):
-        frames.make({}, "spark")
+        tables.make({}, "spark")
 
 
 def test_all_orders_of_repeated_rows_keep_the_latest():

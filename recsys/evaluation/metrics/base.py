@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from recsys.errors import InputError
 from recsys.registry import Registry
-from recsys.utils.features import as_array
-from recsys.utils.validation import clean_matrix
+from recsys.utils.validation import as_array, clean_matrix
 
 TIES = "expectation over all orders of tied items; lists by item index"
 

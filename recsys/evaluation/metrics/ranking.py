@@ -27,8 +27,7 @@ from recsys.evaluation.metrics.expectation import (
     RECIPROCAL_RANK,
     expected_gains,
 )
-from recsys.utils.features import as_array
-from recsys.utils.validation import check_choice, check_integer, clean_matrix
+from recsys.utils.validation import as_array, check_choice, check_integer, clean_matrix
 
 Measure = Callable[..., NDArray[np.float64]]
 

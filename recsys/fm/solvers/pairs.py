@@ -19,11 +19,9 @@ from numpy.typing import NDArray
 from recsys._jit import jit
 from recsys.errors import InputError
 from recsys.fm.penalties import L2, TI, prox_scalar
-from recsys.fm.solvers.base import SOLVERS
-from recsys.fm.solvers.descent import Descent, Shrinkage, visiting_order
-from recsys.multilinear.arrays import Compressed, Target
-from recsys.multilinear.forms import ANOVA
-from recsys.multilinear.losses import weighted_slopes
+from recsys.fm.solvers.base import SOLVERS, Descent, Shrinkage, visiting_order
+from recsys.multilinear.forms import ANOVA, Compressed
+from recsys.multilinear.losses import Target, weighted_slopes
 from recsys.multilinear.pairs import (
     Pairs,
     PairTerm,

@@ -17,8 +17,7 @@ from recsys._jit import jit
 from recsys.fm.objective import Objective
 from recsys.fm.penalties import CS, L2, TI, prox_table
 from recsys.fm.solvers.base import SOLVERS, WITH_PROX, Options, Solver
-from recsys.multilinear.arrays import Compressed
-from recsys.multilinear.forms import ANOVA, MIXED
+from recsys.multilinear.forms import ANOVA, MIXED, Compressed
 from recsys.multilinear.losses import loss_slope
 from recsys.multilinear.rows import room_for, row_backward, row_forward
 

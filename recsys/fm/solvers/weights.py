@@ -12,13 +12,20 @@ from numpy.typing import NDArray
 
 from recsys.errors import InputError
 from recsys.fm.objective import Objective
-from recsys.multilinear.arrays import Compressed, Target
-from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, Form, fill_components
-from recsys.multilinear.losses import weighted_slopes
-from recsys.optim.prox import project_simplex
-from recsys.utils.features import real_array
+from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, Compressed, Form, fill_components
+from recsys.multilinear.losses import Target, weighted_slopes
+from recsys.utils.validation import real_array
 
 STEPS = 20
+
+
+def project_simplex(v: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the nearest point of the simplex {θ ≥ 0, Σθ = 1} to a finite v, of any size."""
+    with np.errstate(over="ignore"):  # what is so far below the largest is 0
+        v = v - v.max()  # a constant changes nothing, and 1 is lost beside 10¹⁶
+        u = np.sort(v)[::-1]
+        sums = (np.cumsum(u) - 1.0) / np.arange(1, len(u) + 1)
+    return np.maximum(v - sums[np.flatnonzero(u > sums)[-1]], 0.0)
 
 
 def check_theta(theta: Any, degree: int, fit_lower: str | None) -> NDArray[np.float64]:

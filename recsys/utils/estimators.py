@@ -1,4 +1,4 @@
-"""Rows of features, labels and weights, checked; the caller's arrays are never changed."""
+"""What estimators share: rows, labels and weights, checked and not changed; two classes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import type_of_target
 
 from recsys.errors import InputError
+from recsys.utils.validation import as_array, real_array
 
 
 def checked_rows(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
@@ -31,14 +34,6 @@ def _canonical(X: Any) -> Any:
     return out
 
 
-def as_array(name: str, given: Any) -> NDArray[Any]:
-    """Return an array from an array or nested lists."""
-    try:
-        return np.asarray(given)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must be an array: {error}") from None
-
-
 def as_labels(name: str, given: Any) -> NDArray[Any]:
     """Return class labels, one a row, that can be compared and ordered; their shape is not checked."""
     labels = as_array(name, given)
@@ -47,18 +42,6 @@ def as_labels(name: str, given: Any) -> NDArray[Any]:
     except TypeError:
         raise InputError(f"{name} must contain numbers or text, not labels without an order") from None
     return labels
-
-
-def real_array(name: str, given: Any, ndim: int | None = None, *, finite: bool = False) -> NDArray[Any]:
-    """Return an array of real numbers as float64, finite and of `ndim` dimensions where asked."""
-    array = as_array(name, given)
-    if array.dtype.kind not in "biuf":
-        raise InputError(f"{name} must be an array of real numbers, not of dtype {array.dtype}")
-    if ndim is not None and array.ndim != ndim:
-        raise InputError(f"{name} must have {ndim} dimensions, not {array.ndim}")
-    if finite and not np.isfinite(array).all():
-        raise InputError(f"{name} contains NaN or infinity; finite numbers are needed")
-    return array.astype(np.float64, copy=False)
 
 
 def check_sample_weight(given: Any, rows: int) -> NDArray[np.float64]:
@@ -79,3 +62,34 @@ def relative_weights(weights: NDArray[np.float64] | None) -> NDArray[np.float64]
         return None
     scaled = weights / weights.max()  # whose sum does not overflow
     return np.asarray(scaled / scaled.mean())
+
+
+class TwoClassMixin(ClassifierMixin):
+    """A classifier of two classes and sparse rows, whose scores are above 0 for the second class."""
+
+    classes_: NDArray[Any]
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the class of each row."""
+        above = self.decision_function(X) > 0  # type: ignore[attr-defined]
+        return self.classes_[above.astype(int)]
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn: two classes, sparse rows."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = True
+        return tags
+
+
+def two_classes(y: ArrayLike) -> NDArray[Any]:
+    """Return the two classes of y; refuse more or fewer."""
+    kind = type_of_target(y, input_name="y", raise_unknown=True)
+    if kind not in ("binary", "multiclass"):
+        raise InputError(f"Unknown label type: {kind}. y must hold two classes")
+    known = np.unique(np.asarray(y))
+    if len(known) > 2:
+        raise InputError(f"Only binary classification is supported. The type of the target is {kind}.")
+    if len(known) < 2:
+        raise InputError("y must have two classes, and has 1 class")
+    return known

@@ -1,20 +1,21 @@
-"""A function over many inputs: in this process, or in several by joblib."""
+"""Work that may fail, over many inputs in one process or several: its results, or why in one line."""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from threadpoolctl import threadpool_limits
 
 from recsys._jit import max_threads
-from recsys.errors import RecsysError
+from recsys.errors import FitError, InputError, RecsysError, one_line
 from recsys.utils.validation import check_integer
 
 Unit = TypeVar("Unit")
 Result = TypeVar("Result")
+LONGEST = 300  # characters of a reason
 
 
 def count_jobs(n_jobs: int | None) -> int:
@@ -71,3 +72,34 @@ def _in_worker(task: Callable[[Unit], Result], unit: Unit) -> Result:
             return task(unit)
     finally:
         max_threads.reset(token)
+
+
+class Dropped(NamedTuple):
+    """Why a candidate is left out."""
+
+    reason: str  # one line
+    wrong_input: bool  # an InputError: what was asked for cannot be done with these data
+
+
+def attempt(work: Callable[[], Result]) -> Result | Dropped:
+    """Return the result of the work, or why it failed; KeyboardInterrupt and its like pass."""
+    try:
+        return work()
+    except Exception as error:
+        return Dropped(why(error), isinstance(error, InputError))
+
+
+def why(error: Exception) -> str:
+    """Return an error in one line; of one that is not ours, its kind first."""
+    if isinstance(error, RecsysError):
+        return one_line(str(error), LONGEST)
+    kind = "out of memory" if isinstance(error, MemoryError) else type(error).__name__
+    return one_line(": ".join(filter(None, (kind, str(error)))), LONGEST)
+
+
+def check_some_left(what: str, labels: Collection[str], failed: Mapping[str, Dropped]) -> None:
+    """Raise one error with every reason, if each candidate has failed."""
+    if len(failed) < len(labels):
+        return
+    text = f"{what}: " + "; ".join(f"{label}: {one.reason}" for label, one in failed.items())
+    raise InputError(text) if all(one.wrong_input for one in failed.values()) else FitError(text)
