@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 __version__ = "0.3.0"
-
-
 DISTRIBUTION = "recsys-cpu"
 
 
