@@ -47,7 +47,6 @@ class PairDescent(Descent):
 
     penalties = ("l2", "l1", "ti")
     kinds = (ANOVA,)
-    place = 3
 
     def _prepare(self) -> None:
         objective, split = self.objective, self.options.split
