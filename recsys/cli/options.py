@@ -16,7 +16,6 @@ from recsys.cli import terminal
 from recsys.data import PROTOCOLS, Interactions
 from recsys.data.reading import with_tables
 from recsys.data.tables import read_text
-from recsys.datasets import load_dataset
 from recsys.errors import InputError
 from recsys.rankers import ModelPackage
 from recsys.rankers.package import Profile
@@ -227,6 +226,8 @@ class DataOptions:
             return Interactions.from_frame(self.interactions, min_rating=self.min_rating, **columns)
         if any(value is not None for value in columns.values()):
             raise InputError("options for columns and formats need --interactions FILE")
+        from recsys.datasets import load_dataset  # late: only these commands need it
+
         data = load_dataset("sample" if self.dataset is None else self.dataset, self.data_dir)
         return data.positive() if self.min_rating is None else data.rated(self.min_rating)
 

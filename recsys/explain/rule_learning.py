@@ -12,8 +12,7 @@ from recsys.errors import InputError
 from recsys.explain.rule import Rule, agreement, signed_weights
 from recsys.explain.rule_search import SearchResult, search_rule
 from recsys.kernels.base import binary_rows
-from recsys.utils.estimators import as_labels
-from recsys.utils.validation import check_integer, check_real
+from recsys.utils.validation import as_labels, check_integer, check_real
 
 if TYPE_CHECKING:
     from recsys.kernel_machines import KOMD

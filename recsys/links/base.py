@@ -17,8 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from recsys.errors import InputError, ModelFileError
 from recsys.registry import Registry, check_parameters
 from recsys.utils import model_file
-from recsys.utils.estimators import as_labels
-from recsys.utils.validation import as_array, check_ids, check_integer, real_array
+from recsys.utils.validation import as_array, as_labels, check_ids, check_integer, real_array
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]

@@ -9,15 +9,14 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import validate_data
 
 from recsys.errors import InputError
-from recsys.utils.validation import as_array, real_array
+from recsys.utils.validation import real_array
 
 
 def checked_rows(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
     """Return the result of scikit-learn's `validate_data`, with a sparse X in canonical form."""
-    from sklearn.utils.validation import validate_data  # late: it takes most of a second to import
-
     checked = validate_data(estimator, X, y, **options)
     return (_canonical(checked[0]), *checked[1:]) if isinstance(checked, tuple) else _canonical(checked)
 
@@ -32,16 +31,6 @@ def _canonical(X: Any) -> Any:
         out = out.copy()
         out.sum_duplicates()
     return out
-
-
-def as_labels(name: str, given: Any) -> NDArray[Any]:
-    """Return class labels, one a row, that can be compared and ordered; their shape is not checked."""
-    labels = as_array(name, given)
-    try:
-        np.sort(labels, axis=None)
-    except TypeError:
-        raise InputError(f"{name} must contain numbers or text, not labels without an order") from None
-    return labels
 
 
 def check_sample_weight(given: Any, rows: int) -> NDArray[np.float64]:

@@ -76,6 +76,16 @@ def as_array(name: str, given: Any) -> NDArray[Any]:
         raise InputError(f"{name} must be an array: {error}") from None
 
 
+def as_labels(name: str, given: Any) -> NDArray[Any]:
+    """Return class labels, one a row, that can be compared and ordered; their shape is not checked."""
+    labels = as_array(name, given)
+    try:
+        np.sort(labels, axis=None)
+    except TypeError:
+        raise InputError(f"{name} must contain numbers or text, not labels without an order") from None
+    return labels
+
+
 def real_array(name: str, given: Any, ndim: int | None = None, *, finite: bool = False) -> NDArray[Any]:
     """Return an array of real numbers as float64, finite and of `ndim` dimensions where asked."""
     array = as_array(name, given)
