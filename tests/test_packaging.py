@@ -77,8 +77,8 @@ EXTRAS = {
     ),
 }
 COMMANDS = {
-    "app": r"recsys: app needs streamlit and altair: pip install '\S*recsys_cpu-[\d.]+-py3-none-any.whl\[app\]'",
-    "service": r"recsys: serve needs [\w, ]+: pip install '\S*recsys_cpu-[\d.]+-py3-none-any.whl\[service\]'",
+    "app": r"recsys: app needs streamlit and altair: pip install 'recsys-cpu\[app\] @ file:\S*\.whl'",
+    "service": r"recsys: serve needs [\w, ]+: pip install 'recsys-cpu\[service\] @ file:\S*\.whl'",
 }
 FRONT = """
 import recsys
