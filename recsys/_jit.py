@@ -239,7 +239,7 @@ borrowed = _Borrowed()
 
 
 def _borrow(typing: Any, x: Any) -> Any:
-    """Return an array, or a tuple of arrays, whose references are not counted: the caller holds it.
+    """Return arrays without reference counts; the caller keeps them alive.
 
     Counts are atomic: threads that share the arrays would wait for each other.
     """

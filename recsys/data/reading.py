@@ -49,10 +49,10 @@ REASONS = {
     "user": "rows without a user",
     "item": "rows without an item",
     "no rating": "rows without a rating",
-    "rating": "rows whose rating is no number",
+    "rating": "rows with a rating that is not a number",
     "no time": "rows without a time",
     "time": "rows whose time cannot be read",
-    "weight": "rows whose weight is no number above 0",
+    "weight": "rows with a weight that is not positive",
 }  # in this order: a row counts for the first
 OF_TEST = "test half: "  # begins notes on one
 

@@ -18,7 +18,7 @@ from recsys.utils.resources import threads_for
 
 Vector = NDArray[np.float64]
 MANY_ROWS = 1024  # from which a gradient is summed in several parts
-ROUNDING = 1e-9  # of sums of weights, by which they may be below those of rows given several times
+ROUNDING = 1e-9  # relative error of sums of weights, compared with those of repeated rows
 
 
 @dataclass
