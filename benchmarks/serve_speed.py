@@ -73,6 +73,7 @@ def start(command: list[str]) -> subprocess.Popen:
 def load(requests: list[str], seconds: float) -> tuple[float, float, float]:
     """Return responses a second and the median and 99th percentile in ms of `CLIENTS` clients."""
     times: list[float] = []
+    refused: list[int] = []
     until = time.perf_counter() + seconds
 
     def client(first: int) -> None:
@@ -83,7 +84,8 @@ def load(requests: list[str], seconds: float) -> tuple[float, float, float]:
             response = connection.getresponse()
             response.read()
             if response.status != 200:
-                raise SystemExit(f"status {response.status}")
+                refused.append(response.status)
+                return
             times.append(time.perf_counter() - sent)
             k += CLIENTS
 
@@ -92,6 +94,8 @@ def load(requests: list[str], seconds: float) -> tuple[float, float, float]:
         thread.start()
     for thread in threads:
         thread.join()
+    if refused:
+        raise SystemExit(f"statuses {sorted(set(refused))} of {len(refused)} clients")
     median, last = np.percentile(times, (50, 99))
     return len(times) / seconds, 1000 * float(median), 1000 * float(last)
 
