@@ -189,8 +189,7 @@ class SparseGram:
         users, m = rows.shape
         out = np.zeros((users, m))
         if self.table.size:
-            of_class = sp.csr_matrix((np.ones(m), (np.arange(m), self.classes)), (m, len(self.table)))
-            out[:] = ((rows @ of_class) @ self.table)[:, self.classes]
+            out[:] = class_levels(rows, self.table, self.classes)[:, self.classes]
         _rows_times(rows, self.values, out)
         return out[:, items]
 
