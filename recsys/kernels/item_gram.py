@@ -172,7 +172,7 @@ class SparseGram:
     @classmethod
     def of_counts(cls, kernel: Kernel, counts: sp.csr_matrix, n: int) -> SparseGram:
         """Return the normalized matrix of counts over n users, all of whose diagonal is stored."""
-        of = Values(kernel, counts.diagonal(), n, weighed=counts.dtype.kind == "f")
+        of = ItemValues(kernel, counts.diagonal(), n, weighed=counts.dtype.kind == "f")
         K = of.rows(counts, np.arange(counts.shape[0]))
         return cls(K, of.table, of.classes, of.row_sums(K, slice(None)), of.offsets)
 
@@ -219,8 +219,8 @@ class CountedGram:
             norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=0)).ravel())
             X = sp.csr_matrix(X @ sp.diags(1.0 / norms))
         self.X, self.XT = X, sp.csr_matrix(X.T)
-        self.of = Values(kernel, of_items, n, scaled=self.linear)
-        self.offsets, self.cold = self.of.offsets, of_items == 0
+        self.of = ItemValues(kernel, of_items, n, scaled=self.linear)
+        self.offsets = self.of.offsets
         self.pairs = np.minimum(_ones(self.XT) @ np.diff(X.indptr), m)  # of each item, a bound
         self.row_sums = self.XT @ (X @ np.ones(m)) if self.linear else np.empty(m)
         popular = np.argsort(-of_items, kind="stable")
@@ -242,9 +242,7 @@ class CountedGram:
 
     def _counted(self, ids: NDArray[Any]) -> sp.csr_matrix:
         """Return rows of the matrix, less the table."""
-        counts = sp.csr_matrix(self.XT[ids] @ self.X)
-        counts.data[counts.indptr[:-1][self.cold[ids]]] = 0
-        return self.of.rows(counts, ids)
+        return self.of.rows(sp.csr_matrix(self.XT[ids] @ self.X), ids)
 
     def _whole(self, ids: NDArray[Any]) -> NDArray[Any]:
         """Return rows of the matrix."""
@@ -276,20 +274,17 @@ class CountedGram:
         near = sp.csr_matrix(
             (near.data, self.place[near.indices], near.indptr), (rows.shape[0], len(self.rows))
         )
+        levels = class_levels(far, self.of.table, self.of.classes)
         if self.linear:
-            return (
-                near,
-                sp.csr_matrix(far @ self.XT),
-                self.X,
-                class_levels(far, self.of.table, self.of.classes),
-            )
+            return near, sp.csr_matrix(far @ self.XT), self.X, levels
         ids, places = np.unique(far.indices, return_inverse=True)
         renumbered = sp.csr_matrix((far.data, places, far.indptr), (rows.shape[0], len(ids)))
-        return near, renumbered, self._counted(ids), class_levels(far, self.of.table, self.of.classes)
+        return near, renumbered, self._counted(ids), levels
 
     def has_room(self, rows: sp.csr_matrix) -> bool:
         """Return whether the memory has room for the rows of K that `terms` counts."""
-        return self.linear or self.pairs[np.unique(rows.indices)].sum() <= MOST_PAIRS
+        ids = np.unique(rows.indices)
+        return self.linear or self.pairs[ids[self.place[ids] < 0]].sum() <= MOST_PAIRS
 
     def scores(self, rows: sp.csr_matrix, items: Any = slice(None)) -> NDArray[np.float64]:
         """Return rows @ K[:, items] for rows of weights."""
@@ -310,7 +305,7 @@ class CountedGram:
         return out
 
 
-class Values:
+class ItemValues:
     """The values of a kernel between items, by the classes of the items' popularities over n users.
 
     Of the linear kernel the counts are `scaled` already, or `weighed` by votes, or neither.
@@ -335,14 +330,14 @@ class Values:
 
     def between(self, s: NDArray[Any], items: NDArray[Any], others: NDArray[Any]) -> NDArray[np.float64]:
         """Return the values of pairs of items with counts s; items and others are broadcast."""
-        i, j = self.classes[items], self.classes[others]
+        i, j, same = self.classes[items], self.classes[others], items == others
         if self.linear:
             out = s * self.scale[items] * self.scale[others]
         else:
+            s = np.where(same, self.sizes[i], s)  # 0 of an item without users
             out = class_values(self.kernel, s, i, j, self.sizes, self.n, self.short)
             if self.short is None and self.sizes[0] == 0:
                 out[(i == 0) | (j == 0)] = 0.0  # the class of items without users
-        same = items == others
         out[same] = 1.0 if self.short is None else 2.0 * self.short[np.broadcast_to(j, s.shape)[same]]
         return out
 

@@ -116,12 +116,8 @@ class KernelRanker(Ranker):
             self._keep(SparseGram.of_counts(self._kernel(), counts, n_users))
 
     def _keep(self, gram: Gram) -> None:
-        self.row_sums_, self.offsets_, self._counted, self._by_sum = (
-            gram.row_sums,
-            gram.offsets,
-            None,
-            None,
-        )
+        self.row_sums_, self.offsets_ = gram.row_sums, gram.offsets
+        self._counted = self._by_sum = None
         if isinstance(gram, DenseGram):
             self.gram_ = gram.K
         elif isinstance(gram, SparseGram):
@@ -235,10 +231,11 @@ class MarginRanker(KernelRanker):
         X, gram = rows.matrix, self._gram
         if not isinstance(gram, SparseGram) or gram.values.dtype != np.float32:
             return None
-        alpha, share = self._weights_and_share(rows)
-        imputed = self._imputes() and not self.popularity_.all()
-        if imputed or (self.offsets_ is not None and not share.all()):
+        if self._imputes() and not self.popularity_.all():
             return None
+        if self.offsets_ is not None and not self._share(np.diff(X.indptr)).all():  # as in `_scores`
+            return None
+        alpha, share = self._weights_and_share(rows)
         if self._by_sum is None:
             self._by_sum = np.argsort(self.row_sums_, kind="stable")
         more = self._background(gram, alpha, share, X)

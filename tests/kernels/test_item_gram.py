@@ -1,5 +1,8 @@
 """The three forms of the Gram matrix of items: the same numbers as the kernel called on the columns."""
 
+import sys
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -11,6 +14,8 @@ from recsys.kernels import item_gram, list_kernels, make_kernel
 from recsys.kernels.item_gram import CountedGram, DenseGram, SparseGram, dense_counts, sparse_counts
 from recsys.rankers import margin
 from tests.strategies import SMALL_KERNELS, liked_matrices
+
+gram_module = sys.modules["recsys.kernels.item_gram"]  # its name is also that of a function
 
 
 def data(seed, users=12, items=9, density=0.25):
@@ -57,8 +62,10 @@ def test_all_forms_hold_the_kernel(name, seed):
     forms = [
         DenseGram.of_counts(kernel, dense_counts(R), n),
         SparseGram.of_counts(kernel, sparse_counts(R), n),
-        CountedGram(R, kernel),
     ]
+    for kept in (0, 4, m):  # rows of a counted matrix
+        with patch.multiple(gram_module, ROW_BYTES=4 * m * kept, PAIRS=20):
+            forms.append(CountedGram(R, kernel))
     ids, others = np.array([3, 0, 5]), np.array([1, 8, 2, 3])
     rows = sp.random(2, m, 0.5, format="csr", random_state=seed)
     for gram in forms:
@@ -89,6 +96,8 @@ def in_form(monkeypatch, form):
     monkeypatch.setattr(margin, "DENSE_ITEMS", 8_000 if form == "dense" else 0)
     monkeypatch.setattr(margin, "MODEST", 0 if form == "counted" else 10**9)
     monkeypatch.setattr(margin, "TIMES_DATA", 0 if form == "counted" else 4)
+    monkeypatch.setattr(gram_module, "ROW_BYTES", 2_000)  # a few rows
+    monkeypatch.setattr(gram_module, "PAIRS", 300)
 
 
 @pytest.mark.slow
@@ -115,6 +124,16 @@ def test_cf_komd_is_the_same_in_every_form(params, form, monkeypatch, tmp_path):
     other.save(tmp_path / "m")
     loaded = type(other).load(tmp_path / "m")
     np.testing.assert_array_equal(loaded.scores(users, R), other.scores(users, R))
+
+
+@pytest.mark.parametrize("params", SPECS, ids=str)
+def test_counted_rows_beyond_the_memory_have_the_scores_of_others(params, monkeypatch):
+    in_form(monkeypatch, "counted")
+    R = data(5, users=60, items=40, density=0.4)
+    ranker, users = make_ranker("cf-komd", **params).fit(R), np.arange(60)
+    scores = ranker.scores(users, R)
+    monkeypatch.setattr(gram_module, "MOST_PAIRS", 0)
+    np.testing.assert_allclose(ranker.scores(users, R), scores, atol=2e-6)
 
 
 @pytest.mark.parametrize("form", ["sparse", "counted"])
