@@ -11,11 +11,11 @@ from recsys._jit import borrowed, in_threads, jit
 from recsys.errors import FitError
 from recsys.kernels.item_gram import dense_counts
 from recsys.rankers.base import DENSE_ITEMS, SMALL, Candidate, Data
-from recsys.rankers.protocol import POSITIVE, Floats, real
+from recsys.rankers.protocol import POSITIVE, Floats, Ints, real
 from recsys.rankers.registry import register_ranker
 from recsys.rankers.scoring import ItemWeights, co_occurrences, dense_if_small
 from recsys.utils.resources import check_memory, safe_blas
-from recsys.utils.sparse import row_votes
+from recsys.utils.sparse import binary, row_votes
 
 SPARSE_ITEMS = 100_000  # up to which `auto` tries it
 
@@ -75,11 +75,17 @@ class EASE(ItemWeights):
     )
 
     def _fit(self, data: Data) -> None:
-        if not self.votes and self._is_whole(data.liked.shape[1]):
-            self._invert(dense_counts(data.liked).astype(np.float64, order="F"))
-            return
-        votes = row_votes(data.liked, self.votes) if self.votes else None
-        self._fit_counts(co_occurrences(data.liked, votes), data.liked.shape[0])
+        liked, votes = data.liked, row_votes(data.liked, self.votes)
+        if not self._is_whole(liked.shape[1]):
+            order = np.argsort(binary(liked).T @ votes, kind="stable")
+            ordered = liked[:, order]
+            ordered.sort_indices()
+            counts = co_occurrences(ordered, votes if self.votes else None)
+            self.weights_ = dense_if_small(self._regressions(counts, order, self.top_k))
+        elif self.votes:
+            self._invert(co_occurrences(liked, votes).toarray(order="F"))
+        else:
+            self._invert(dense_counts(liked).astype(np.float64, order="F"))
 
     def _is_whole(self, items: int) -> bool:
         """Return whether each item is regressed on all others."""
@@ -90,12 +96,12 @@ class EASE(ItemWeights):
 
     def _fit_counts(self, counts: sp.csr_matrix, n_users: int) -> None:
         """Fit on the co-occurrences of items, XᵀX with the users of each item on its diagonal."""
-        counts = counts.astype(np.float64)
         if self._is_whole(counts.shape[1]):
-            self._invert(counts.toarray(order="F"))
+            self._invert(counts.toarray(order="F").astype(np.float64))
         else:
-            assert self.top_k is not None
-            self.weights_ = dense_if_small(self._regressions(counts, self.top_k))
+            order = np.argsort(counts.diagonal(), kind="stable")
+            ordered = counts[order][:, order].tocsr()
+            self.weights_ = dense_if_small(self._regressions(ordered, order, self.top_k))
 
     def _ridge(self, own: Floats) -> Floats:
         """Return the ridge of each item, given its weighted number of users."""
@@ -123,29 +129,29 @@ class EASE(ItemWeights):
         out *= scale.astype(np.float32)
         self.weights_ = np.ascontiguousarray(out)
 
-    def _regressions(self, counts: sp.csr_matrix, top_k: int) -> sp.csr_matrix:
+    def _regressions(self, counts: sp.csr_matrix, names: Ints, top_k: int | None) -> sp.csr_matrix:
         """Return the ridge regression of each item on the `top_k` others most like it, float32 CSR.
 
-        With A = RᵀDR + Λ and N_j the items kept for item j, A[N_j, N_j]⁻¹ A[N_j, j] fills column j: EASE
-        on these items alone. N_j are those with the largest cosines c_ij/√(c_ii·c_jj); of equal ones the
-        rarer, then the earlier. The least Λ is by Higham, Accuracy and stability of numerical
-        algorithms, 2002, theorem 10.7.
+        The counts are of items from rare to popular, which `names` names. With A = RᵀDR + Λ and N_j the
+        items kept for item j, A[N_j, N_j]⁻¹ A[N_j, j] fills column j: EASE on these items alone. N_j are
+        those with the largest cosines c_ij/√(c_ii·c_jj); of equal ones the rarer, then the earlier. The
+        least Λ is by Higham, Accuracy and stability of numerical algorithms, 2002, theorem 10.7.
         """
-        items, own = counts.shape[0], counts.diagonal()
+        assert top_k is not None
+        items, own = counts.shape[0], counts.diagonal().astype(np.float64)
         ridge = self._ridge(own)
         # Scaled to a unit diagonal, no matrix has an eigenvalue below the least Λ_ii / A_ii.
         if (ridge <= 2.0 * (top_k + 1) * (top_k + 2) * np.finfo(float).eps * (own + ridge)).any():
             raise FitError(f"EASE cannot invert its matrices: raise regularization ({ridge.min():g})")
-        others = np.diff(counts.indptr) - (own > 0)
-        order = np.argsort(own, kind="stable")  # from rare to popular: see `_regress`
-        ordered = counts[order][:, order].tocsr().astype(np.float32)
-        ordered.sort_indices()
+        counts.sort_indices()
+        others = np.empty(items, dtype=np.int64)
+        others[names] = np.diff(counts.indptr) - (own > 0)
         lengths = np.minimum(others, top_k)
         begins = np.concatenate(([0], np.cumsum(lengths)))
         near = np.empty(begins[-1], dtype=np.int32)
         weights = np.empty(len(near), dtype=np.float32)
-        matrix = (ordered.indptr.astype(np.int64), ordered.indices, ordered.data)
-        regressions = (own[order], ridge[order], order, begins[:-1][order], lengths[order])
+        matrix = (counts.indptr.astype(np.int64), counts.indices, counts.data.astype(np.float32))
+        regressions = (own, ridge, names, begins[:-1][names], lengths[names])
         with threadpool_limits(1, "blas"):  # one LAPACK in each thread
             in_threads(None, _regress, matrix, regressions, near, weights)
         return sp.csc_matrix((weights, near, begins), shape=(items, items)).tocsr()

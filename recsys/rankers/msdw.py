@@ -13,7 +13,7 @@ from recsys.rankers.base import LARGE, MEDIUM, SMALL, Candidate, Data
 from recsys.rankers.protocol import POSITIVE, Floats, real
 from recsys.rankers.registry import register_ranker
 from recsys.rankers.scoring import ItemWeights, co_occurrences, dense_if_small
-from recsys.utils.sparse import binary, row_votes
+from recsys.utils.sparse import binary, entries_of, row_votes
 
 USERS = 0.8  # weight of users in sharpening: |profile|^−0.8
 
@@ -84,7 +84,7 @@ class MSDw(ItemWeights):
         self.weights_ = dense_if_small(self._weighted(counts, counts.diagonal()))
 
     def _weighted(self, counts: sp.csr_matrix, users: NDArray[Any]) -> sp.csr_matrix:
-        weights = counts.astype(np.float32)
+        weights = entries_of(counts, counts.data.astype(np.float32))
         weigh(weights, users, 1.0 - self.alpha, self.alpha, self.locality)
         return weights
 

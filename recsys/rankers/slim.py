@@ -52,7 +52,7 @@ class SLIM(ItemWeights):
 
     def _fit(self, data: Data) -> None:
         items = data.liked.shape[1]
-        counts = co_occurrences(data.liked).astype(np.float32)
+        counts = co_occurrences(data.liked)
         useful = int((counts > self.l1).sum(axis=1).max())
         most = min(self.top_k or items, max(useful, 1))
         check_memory(8.0 * most * most, f"SLIM with {most:,} predictors of an item", "pass top_k=200")

@@ -21,7 +21,8 @@ def regressions(R, regularization, top_k, **params):
     """The weights by regressions, of whichever `top_k`."""
     model = make_ranker("ease", regularization=regularization, **params)
     votes = np.maximum(np.diff(R.indptr), 1.0) ** -model.votes
-    return model._regressions(co_occurrences(R, votes), top_k)
+    order = np.argsort(R.T @ votes, kind="stable")
+    return model._regressions(co_occurrences(R[:, order], votes), order, top_k)
 
 
 def test_votes_weigh_users_in_either_form():
