@@ -289,7 +289,7 @@ class CountedGram:
     def scores(self, rows: sp.csr_matrix, items: Any = slice(None)) -> NDArray[np.float64]:
         """Return rows @ K[:, items] for rows of weights."""
         if self.linear:
-            return np.asarray((self.XT @ (self.X @ rows.toarray().T)).T[:, items])
+            return np.asarray((self.XT @ _rows_times(rows, self.XT).T).T[:, items])
         out = np.zeros(rows.shape)
         for u, row in enumerate(rows):
             for some in self._few_pairs(row.indices):
