@@ -10,7 +10,7 @@ from recsys.rankers.base import LARGE, SMALL, Candidate, Data, Ranker, Rows
 from recsys.rankers.msdw import largest_eigenvalue
 from recsys.rankers.protocol import Floats, Ints, Users, one_of, real
 from recsys.rankers.registry import register_ranker
-from recsys.rankers.scoring import LinearRanker
+from recsys.rankers.scoring import LinearRanker, weighted_rows
 from recsys.utils.resources import check_memory
 from recsys.utils.sparse import entries_of, leading_singular, owners, row_votes
 
@@ -87,7 +87,7 @@ class GraphFilter(LinearRanker):
         A = entries_of(liked, values)
         V = _leading_directions(A, self.factors, self.random_state)
         V[:, sizes == 0] = 0.0
-        self.directions_ = V.astype(np.float32)
+        self.directions_ = np.ascontiguousarray(V.T, dtype=np.float32)  # (items, factors)
         if self.filter == GF_CF:
             if self.votes != 1.0 or self.item_power != 0.5:  # else the eigenvalue is 1
                 A.data /= np.sqrt(largest_eigenvalue(liked, per_user, self.per_item_))
@@ -95,19 +95,19 @@ class GraphFilter(LinearRanker):
 
     def _scores(self, rows: Rows, users: Users = None) -> NDArray[np.float32]:
         x, scale = self._weighed(rows), self.per_item_
-        along = entries_of(x, x.data * scale[x.indices]) @ self.directions_.T.astype(np.float64)
-        out = np.asarray((along @ self.directions_) / scale, dtype=np.float32)
+        along = weighted_rows(x, x.data * scale[x.indices], self.directions_)
+        out = np.asarray((along @ self.directions_.T) / scale, dtype=np.float32)
         if self.filter == GF_CF:
             out *= np.float32(self.ideal_weight)
-            A = self.normalized_.astype(np.float64)
+            A, x = self.normalized_, x.astype(np.float32)
             for first in range(0, len(out), CACHED):
                 some = slice(first, first + CACHED)
-                out[some] += (A @ (A.T @ x[some].T.toarray())).T.astype(np.float32)
+                out[some] += (A @ (A.T @ x[some].T.toarray())).T
         return out
 
     def _contributions(self, liked: Ints, items: Ints) -> Floats:
-        scale = self.per_item_
-        out = (self.directions_[:, items] / scale[items]).T @ (self.directions_[:, liked] * scale[liked])
+        V, scale = self.directions_, self.per_item_[:, None]
+        out = (V[items] / scale[items]) @ (V[liked] * scale[liked]).T
         if self.filter == GF_CF:
             own, others = (self.normalized_[some].astype(np.float64) for some in (liked, items))
             out = self.ideal_weight * out + (others @ own.T).toarray()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import threadpool_limits
 
 from recsys._jit import jit
 from recsys.errors import FitError
@@ -78,10 +79,11 @@ def leading_singular(
 
     options = {"n_oversamples": oversamples, "n_iter": passes, "flip_sign": flip_sign}
     svd = partial(randomized_svd, n_components=rank, random_state=seed, **options)
-    try:
-        U, s, Vt = svd(A)
-    except np.linalg.LinAlgError:
-        U, s, Vt = svd(A.astype(np.float64), svd_lapack_driver="gesvd")
+    with threadpool_limits(1, "blas"):  # a second thread that waits for a processor takes far longer
+        try:
+            U, s, Vt = svd(A)
+        except np.linalg.LinAlgError:
+            U, s, Vt = svd(A.astype(np.float64), svd_lapack_driver="gesvd")
     if not np.isfinite(s).all():
         raise FitError("a singular value decomposition did not converge: lower the number of factors")
     return U, s, Vt

@@ -326,8 +326,8 @@ MUTANTS = [
     Mutant(
         "a projection is not brought back to the items' popularity",
         "rankers/graph_filter.py",
-        "(along @ self.directions_) / scale",
-        "(along @ self.directions_) / 1.0",
+        "(along @ self.directions_.T) / scale",
+        "(along @ self.directions_.T) / 1.0",
         ranker("graph-filter"),
     ),
     Mutant(
