@@ -100,7 +100,7 @@ class EASE(ItemWeights):
             self._invert(counts.toarray(order="F").astype(np.float64))
         else:
             order = np.argsort(counts.diagonal(), kind="stable")
-            ordered = counts[order][:, order].tocsr()
+            ordered = counts[order][:, order].astype(np.float32)
             self.weights_ = dense_if_small(self._regressions(ordered, order, self.top_k))
 
     def _ridge(self, own: Floats) -> Floats:
@@ -150,7 +150,7 @@ class EASE(ItemWeights):
         begins = np.concatenate(([0], np.cumsum(lengths)))
         near = np.empty(begins[-1], dtype=np.int32)
         weights = np.empty(len(near), dtype=np.float32)
-        matrix = (counts.indptr.astype(np.int64), counts.indices, counts.data.astype(np.float32))
+        matrix = (counts.indptr.astype(np.int64), counts.indices, counts.data)
         regressions = (own, ridge, names, begins[:-1][names], lengths[names])
         with threadpool_limits(1, "blas"):  # one LAPACK in each thread
             in_threads(None, _regress, matrix, regressions, near, weights)

@@ -118,6 +118,7 @@ class KernelRanker(Ranker):
     def _keep(self, gram: Gram) -> None:
         self.row_sums_, self.offsets_ = gram.row_sums, gram.offsets
         self._counted = self._by_sum = None
+        vars(self).pop("rows_", None)  # of a fit before one on counts
         if isinstance(gram, DenseGram):
             self.gram_ = gram.K
         elif isinstance(gram, SparseGram):

@@ -139,7 +139,7 @@ def co_occurrences(liked: sp.csr_matrix, votes: Floats | None = None) -> sp.csr_
     pairs, cells = np.square(np.diff(liked.indptr), dtype=np.int64).sum(), liked.shape[1] ** 2
     if votes is None and liked.shape[1] <= DENSE_ITEMS and pairs > cells:
         counts = dense_counts(liked)
-        columns = [np.flatnonzero(row).astype(np.int32) for row in counts]  # far faster than SciPy's own conversion
+        columns = [np.flatnonzero(row).astype(np.int32) for row in counts]  # SciPy's way is slow
         indptr = np.concatenate(([0], np.cumsum([len(row) for row in columns])))
         data = np.empty(indptr[-1], dtype=np.float32)
         for i, row in enumerate(columns):

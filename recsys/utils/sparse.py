@@ -54,8 +54,8 @@ def random_halves(X: sp.csr_matrix, rng: np.random.Generator) -> NDArray[np.bool
 
 
 def row_votes(rows: sp.csr_matrix, votes: float) -> NDArray[np.float64]:
-    """Return how much each row counts under the user-weight exponent, |row|^−votes, (rows,)."""
-    return np.asarray(np.maximum(np.diff(rows.indptr), 1).astype(np.float64) ** -votes)
+    """Return how much each row counts under the user-weight exponent, |row|^−votes, above 0, (rows,)."""
+    return np.maximum(np.maximum(np.diff(rows.indptr), 1).astype(np.float64) ** -votes, 1e-300)
 
 
 def unit_rows(X: sp.csr_matrix) -> sp.csr_matrix:

@@ -13,6 +13,7 @@ from recsys import make_ranker
 from recsys.kernels import item_gram, list_kernels, make_kernel
 from recsys.kernels.item_gram import CountedGram, DenseGram, SparseGram, dense_counts, sparse_counts
 from recsys.rankers import margin
+from recsys.utils.sparse import row_votes
 from tests.strategies import SMALL_KERNELS, liked_matrices
 
 gram_module = sys.modules["recsys.kernels.item_gram"]  # its name is also that of a function
@@ -175,12 +176,27 @@ def test_long_profiles_have_the_solutions_of_short_ones(params, form, monkeypatc
     np.testing.assert_allclose(parts.toarray(), whole.toarray(), atol=2e-4)
 
 
-def test_a_ranker_fits_on_counts():
+def test_sums_of_long_rows_keep_their_digits():
+    R = data(5, users=60, items=400, density=0.4)
+    gram = SparseGram.of_counts(make_kernel("linear"), sparse_counts(R), 60)
+    whole = gram.values.astype(np.float64).sum(axis=1)
+    np.testing.assert_allclose(gram.row_sums, np.asarray(whole).ravel(), rtol=1e-12)
+
+
+def test_users_of_the_least_votes_still_count():
+    R = data(5, users=60, items=40, density=0.4)
+    counts = sparse_counts(R, row_votes(R, 1e4))
+    assert ((counts.diagonal() > 0) == (R.sum(axis=0) > 0)).all()
+
+
+def test_a_ranker_fits_on_counts(monkeypatch):
     R = data(5, users=60, items=40, density=0.4)
     users = np.arange(60)
     for name, params in (("cf-komd", {"kernel": "md"}), ("ecf-omd", {})):
         fitted = make_ranker(name, **params).fit(R)
-        of_counts = make_ranker(name, **params)
+        with monkeypatch.context() as patched:  # a ranker that has kept other interactions
+            in_form(patched, "counted")
+            of_counts = make_ranker(name, **params).fit(data(6, users=60, items=40, density=0.4))
         of_counts._fit_counts(sp.csr_matrix(R.T @ R).astype(np.int64), 60)
         of_counts.n_users_, of_counts.n_items_, of_counts.popularity_ = 60, 40, fitted.popularity_
         np.testing.assert_allclose(of_counts.scores(users, R), fitted.scores(users, R), atol=1e-7)

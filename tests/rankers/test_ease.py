@@ -145,7 +145,8 @@ def test_errors():
     with pytest.raises(FitError, match="cannot invert its matrices: raise regularization"):
         make_ranker("ease", top_k=20, regularization=1e-12).fit(R)
     twins = sp.csr_matrix(np.ones((1000, 30), dtype=np.float32))
-    make_ranker("ease", top_k=20, regularization=1e-9).fit(twins)
+    for votes in (0.0, 0.3, 0.5):
+        make_ranker("ease", top_k=20, regularization=1e-9, votes=votes).fit(twins)
 
 
 def test_items_that_nobody_has_do_not_change_the_ridge_of_others(liked):
