@@ -507,7 +507,8 @@ def _on_working_set(
         n, a = len(work), alpha[work]
         space = np.empty(n), np.empty(n, np.uint32), np.empty((n, n)), np.empty((WORK, n))
         # A fifth of the tolerance is left for the others.
-        solve_face(K, n, q[work], ridge[work], a, *space, 0.2 * TOLERANCE)
+        if solve_face(K, n, q[work], ridge[work], a, *space, 0.2 * TOLERANCE) > TOLERANCE:
+            a = solve_simplex(K, q[work], ridge=ridge[work], tol=0.2 * TOLERANCE, start=a).weights
         alpha[work] = a
         g = _products(gram, items, items[work], a) + ridge * alpha - q
         held = alpha > 0

@@ -176,6 +176,13 @@ def test_long_profiles_have_the_solutions_of_short_ones(params, form, monkeypatc
     np.testing.assert_allclose(parts.toarray(), whole.toarray(), atol=2e-4)
 
 
+def test_long_profiles_whose_kernel_is_singular_come_to_their_end(monkeypatch):
+    R = data(0, users=12, items=40, density=0.6)
+    monkeypatch.setattr(margin, "LONG", 1)
+    ranker = make_ranker("cf-komd", regularization=0.0, q="mean").fit(R)
+    assert ranker.weights(R)[1].max() <= margin.TOLERANCE
+
+
 def test_sums_of_long_rows_keep_their_digits():
     R = data(5, users=60, items=400, density=0.4)
     gram = SparseGram.of_counts(make_kernel("linear"), sparse_counts(R), 60)
