@@ -1,7 +1,7 @@
-"""Gram matrices of a catalog's items: a kernel of their co-occurrence counts, in three forms.
+"""Gram matrices of a catalog's items, a kernel of co-occurrence counts: dense, sparse, or counted.
 
-All have the same methods: `block`, `scores`, `similar`, and the array `row_sums`. A null item is similar
-to itself only; so is an item without users, under every kernel.
+All three have the methods `block`, `scores` and `similar`, and the array `row_sums`. A null item, whose
+κ(x,x) is 0, is similar to itself only; so is an item without users, under every kernel.
 
 Where mD's values tend to 1, the matrix is centered, K'(i,j) = K(i,j) − t(i) − t(j), with `offsets` t
 (`MonotoneDisjunctiveKernel.centered`); elsewhere `offsets` is None.
@@ -79,7 +79,7 @@ def sparse_counts(user_items: sp.csr_matrix, votes: NDArray[np.float64] | None =
 
 
 def with_diagonal(user_items: sp.csr_matrix) -> sp.csr_matrix:
-    """Return a CSR of ones with a user more for each item without users, so that none is empty."""
+    """Return ones X with a user more for each item without users: XᵀX has its whole diagonal."""
     X, m = user_items, user_items.shape[1]
     empty = np.flatnonzero(np.bincount(X.indices, minlength=m) == 0)
     indptr = np.append(X.indptr, X.nnz + 1 + np.arange(len(empty)))
@@ -224,7 +224,7 @@ class CountedGram:
         self.pairs = np.minimum(_ones(self.XT) @ np.diff(X.indptr), m)  # of each item, a bound
         self.row_sums = self.XT @ (X @ np.ones(m)) if self.linear else np.empty(m)
         popular = np.argsort(-of_items, kind="stable")
-        few = ROW_BYTES // (4 * m)
+        few = ROW_BYTES // (np.dtype(self.of.dtype).itemsize * m)
         self.place, self.rows = np.full(m, -1), np.empty((len(popular[:few]), m), dtype=self.of.dtype)
         for some in self._few_pairs(popular[:few]):
             self.rows[some] = self._whole(popular[some])
@@ -264,7 +264,7 @@ class CountedGram:
         return out
 
     def terms(self, rows: sp.csr_matrix) -> tuple[Any, Any, Any, Any]:
-        """Return A, B, C and D for rows @ K = A @ `rows` + B @ C + D[:, classes].
+        """Return A, B, C and D for rows @ K = A @ self.rows + B @ C + D[:, classes].
 
         A takes the kept rows. C has the users for the linear kernel, whose K is XᵀX, for others counted
         rows, less the table, which D adds.

@@ -43,6 +43,7 @@ class EASE(ItemWeights):
     top_k : int ≥ 1, optional
         Number of items with the largest cosines that predict an item, in items · top_k³ operations; by
         default all, by the inverse of one matrix of items × items.
+
     Other parameters: as of `Ranker`.
     """
 
@@ -132,10 +133,10 @@ class EASE(ItemWeights):
     def _regressions(self, counts: sp.csr_matrix, names: Ints, top_k: int | None) -> sp.csr_matrix:
         """Return the ridge regression of each item on the `top_k` others most like it, float32 CSR.
 
-        The counts are of items from rare to popular, which `names` names. With A = RᵀDR + Λ and N_j the
-        items kept for item j, A[N_j, N_j]⁻¹ A[N_j, j] fills column j: EASE on these items alone. N_j are
-        those with the largest cosines c_ij/√(c_ii·c_jj); of equal ones the rarer, then the earlier. The
-        least Λ is by Higham, Accuracy and stability of numerical algorithms, 2002, theorem 10.7.
+        The counts are of items from rare to popular; `names` are their indices at fit. A = RᵀDR + Λ. N_j
+        are the items most like item j, by c_ij/√(c_ii·c_jj); of equal ones the rarer, then the earlier.
+        A[N_j, N_j]⁻¹ A[N_j, j] fills column j: EASE on these items alone. The least Λ is by Higham,
+        Accuracy and stability of numerical algorithms, 2002, theorem 10.7.
         """
         assert top_k is not None
         items, own = counts.shape[0], counts.diagonal().astype(np.float64)

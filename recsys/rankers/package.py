@@ -1,4 +1,4 @@
-"""A fitted ranker with ids, titles, histories and tables, in one file (`Ranker.save`: only numbers)."""
+"""A fitted ranker with ids, titles, histories and tables in one file; `Ranker.save` has numbers only."""
 
 from __future__ import annotations
 

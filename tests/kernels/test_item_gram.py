@@ -67,6 +67,7 @@ def test_all_forms_hold_the_kernel(name, seed):
     for kept in (0, 4, m):  # rows of a counted matrix
         with patch.multiple(gram_module, ROW_BYTES=4 * m * kept, PAIRS=20):
             forms.append(CountedGram(R, kernel))
+            assert forms[-1].rows.nbytes <= gram_module.ROW_BYTES
     ids, others = np.array([3, 0, 5]), np.array([1, 8, 2, 3])
     rows = sp.random(2, m, 0.5, format="csr", random_state=seed)
     for gram in forms:
