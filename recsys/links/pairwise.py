@@ -49,6 +49,8 @@ class _Factorized(LinkPredictor):
     random_state : int, RandomState or None
     symmetric : bool, optional
         Predict the mean of both directions; by default where both ends are of one kind.
+    smoothing : float, 0 ≤ smoothing ≤ 1
+        Share of the factors that objects known by ids alone take from those with the same neighbors.
 
     Attributes
     ----------
@@ -70,6 +72,7 @@ class _Factorized(LinkPredictor):
     init_scale: float = 0.1
     random_state: Any = 0
     symmetric: bool | None = None
+    smoothing: float = 0.5
     theta_ = None
 
     def check_parameters(self) -> None:
@@ -78,6 +81,7 @@ class _Factorized(LinkPredictor):
         for name in ("n_components", "max_iter"):
             check_integer(name, getattr(self, name), 1)
         check_real("tol", self.tol, 0.0)
+        check_real("smoothing", self.smoothing, 0.0, 1.0)
         if self.beta is not None:
             check_real("beta", self.beta, 0.0)
         check_real("init_scale", self.init_scale, 0.0, open_low=True)
@@ -171,6 +175,25 @@ class _Factorized(LinkPredictor):
             if last - objective <= self.tol * max(abs(last), 1e-12):
                 break
             last = objective
+        by_id = (len(np.unique(X.indices)) == X.nnz == X.shape[0] for X in (task.A, task.B))
+        if self.smoothing > 0 and all(by_id):
+            self._smooth(task)
+
+    def _smooth(self, task: Task) -> None:
+        """Mix the factors of each object with those of its neighbors' neighbors, by degrees."""
+        links = np.column_stack([task.left, task.right])[task.y > 0]
+        if task.A is task.B:
+            links = np.concatenate([links, links[:, ::-1]])
+        rows, columns = np.unique(links, axis=0).T
+        shape = task.A.shape[0], task.B.shape[0]
+        degrees = [np.bincount(ids, minlength=n) for ids, n in zip((rows, columns), shape, strict=True)]
+        N = sp.csr_matrix(
+            (1.0 / np.sqrt(degrees[0][rows] * degrees[1][columns]), (rows, columns)), shape
+        )
+        for c, left, right in zip(self._coefficients(), self.lefts_, self.rights_, strict=True):
+            for P, X, step in ((left, task.A, N), (right, task.B, N.T)) if len(c) > 2 else ():
+                own = P[X.indices]
+                P[X.indices] += self.smoothing * (step @ (step.T @ own) - own)
 
     def _objective(self, target: Target) -> float:
         value = mean_loss(target) + 0.5 * self.beta_ * float(self.shared_ @ self.shared_)
@@ -347,6 +370,7 @@ class LowRankBilinear(FactorizedBilinear):
 
     loss: str = "squared"
     symmetric: bool | None = False
+    smoothing: float = 0.0
 
 
 @LINKS.add("fm")

@@ -125,10 +125,10 @@ class EASE(ItemWeights):
                 f"EASE cannot invert its matrix: raise regularization ({self.regularization:g})"
             )
         scale = -1.0 / np.diag(inverse)
-        out = np.triu(inverse, 1).astype(np.float32)  # below the diagonal P is not filled
+        out = np.tril(inverse.T.astype(np.float32), -1)  # above the diagonal of Pᵀ it is not filled
         out += out.T
         out *= scale.astype(np.float32)
-        self.weights_ = np.ascontiguousarray(out)
+        self.weights_ = out
 
     def _regressions(self, counts: sp.csr_matrix, names: Ints, top_k: int | None) -> sp.csr_matrix:
         """Return the ridge regression of each item on the `top_k` others most like it, float32 CSR.

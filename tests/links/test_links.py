@@ -213,3 +213,33 @@ def test_metrics():
     assert np.isnan(link_metrics([1, 0], [-1.0, -2.0]).precision)
     with pytest.raises(InputError, match="links and pairs"):
         link_metrics([1, 1], [0.0, 1.0])
+
+
+@pytest.mark.parametrize("one", [False, True])
+def test_objects_known_by_ids_take_factors_of_those_with_the_same_neighbors(one):
+    rng = np.random.default_rng(0)
+    A = np.eye(12)
+    B = None if one else np.eye(9)
+    pairs = np.argwhere(np.triu(np.ones((12, 12)), 1)) if one else np.argwhere(np.ones((12, 9)))
+    y = (rng.random(len(pairs)) < 0.4).astype(int)
+    plain, smooth = (
+        FactorizedBilinear(n_components=3, max_iter=5, smoothing=share).fit(A, B, pairs, y)
+        for share in (0.0, 0.3)
+    )
+    M = np.zeros((12, 12 if one else 9))
+    M[tuple(pairs[y == 1].T)] = 1
+    if one:
+        M += M.T
+    N = M / np.sqrt(np.maximum(M.sum(axis=1), 1))[:, None] / np.sqrt(np.maximum(M.sum(axis=0), 1))
+    for end, step in (("left", N @ N.T), ("right", N.T @ N)):
+        U, found = getattr(plain.terms_[0], end), getattr(smooth.terms_[0], end)
+        np.testing.assert_allclose(found, 0.7 * U + 0.3 * step @ U, rtol=1e-9, atol=1e-12)
+
+
+def test_features_of_several_objects_are_not_smoothed():
+    A, B, pairs, y = world()
+    one, other = (
+        FactorizedBilinear(n_components=3, max_iter=5, smoothing=share).fit(A, B, pairs, y)
+        for share in (0.0, 0.9)
+    )
+    np.testing.assert_array_equal(one.terms_[0].left, other.terms_[0].left)
