@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
-from recsys._jit import check_openmp
+from recsys._jit import SUMS, check_openmp, jit, over_rows
 from recsys.errors import FitError
 from recsys.rankers.base import Candidate, Data, Ranker, Rows, Shares
 from recsys.rankers.protocol import POSITIVE, Floats, Ints, Items, Users
@@ -28,8 +28,8 @@ from recsys.utils.sparse import binary
 MOST_LIKES = 300_000  # beyond, folding in users takes `auto` too long
 LEAST_RIDGE = 1e-4  # of a fold-in: without one, what liked items alone say can be without bound
 STEPS, HALVINGS = 100, 30
-BLOCK = 256  # rows folded in at a time
-ENOUGH = 1e-7  # of a Newton step: what is left is rounding
+BLOCK = 256  # items at a time, whose factors stay in the cache
+ENOUGH = 1e-5  # of a Newton step: the next one is its square
 
 
 class ImplicitFactors(EmbeddingRanker):
@@ -204,17 +204,13 @@ class LMF(ImplicitFactors):
     candidates = (Candidate("factors=8,regularization=2", most_likes=MOST_LIKES),)
 
     def _folded(self, rows: sp.csr_matrix) -> Floats:
-        items, bias = self.item_factors_.astype(np.float64), self.item_factors_.shape[1] - 2
+        items, bias = self.item_factors_.astype(np.float64).T, self.item_factors_.shape[1] - 2
+        free = np.delete(items, bias, axis=0)
         share = self.popularity_.astype(np.float64) / max(float(self.popularity_.sum()), 1e-300)
-        negatives = np.minimum(np.diff(rows.indptr) * float(self.neg_prop), items.shape[1])
-        free = np.delete(items, bias, axis=1)
-        ridge = max(float(self.regularization), LEAST_RIDGE)
-        out = np.zeros((rows.shape[0], free.shape[1]))
-        for start in range(0, len(out), BLOCK):
-            some = slice(start, start + BLOCK)
-            liked = binary(rows[some]).toarray()
-            others = negatives[some, None] * share
-            out[some] = logistic_fold_in(liked, others, free, items[:, bias], ridge)
+        negatives = np.minimum(np.diff(rows.indptr) * float(self.neg_prop), len(items))
+        out = logistic_fold_in(
+            rows, negatives, share, free, items[bias], max(float(self.regularization), LEAST_RIDGE)
+        )
         out[negatives == 0] = 0.0
         return np.insert(out, bias, 1.0, axis=1)
 
@@ -230,37 +226,85 @@ class LMF(ImplicitFactors):
         return out
 
 
-def logistic_fold_in(liked: Floats, others: Floats, Y: Floats, bias: Floats, ridge: float) -> Floats:
-    """Return argmin over x of Σ_{i liked} log(1 + e^−s_i) + Σ_j w_j log(1 + e^s_j) + ridge/2 ‖x‖².
+def logistic_fold_in(
+    rows: sp.csr_matrix, negatives: Floats, share: Floats, items: Floats, bias: Floats, ridge: float
+) -> Floats:
+    """Return argmin over x of Σ_{i liked} log(1 + e^−s_i) + n Σ_j p_j log(1 + e^s_j) + ridge/2 ‖x‖².
 
-    s_i = x·y_i + b_i; `liked`, (users, items), are ones, and `others` weights w: how often an item is
-    sampled in expectation. By Newton's method with halved steps, all users at once.
+    s_i = x·y_i + b_i for items (factors, items); n, (rows,), are the negatives sampled in expectation,
+    and p_j the share of item j in them. By Newton's method with halved steps, all rows at once.
     """
-    d = Y.shape[1]
-    every, target = liked + others, liked @ Y
-    products = (Y[:, :, None] * Y[:, None, :]).reshape(len(Y), d * d)
+    x = np.zeros((rows.shape[0], len(items)))
+    constants = (rows.indptr, rows.indices, negatives, share, np.ascontiguousarray(items), bias)
+    slope, hessian = np.empty(x.shape), np.empty((*x.shape, len(items)))
+    target = binary(rows) @ items.T
 
-    def loss_at(x: Floats) -> Floats:
-        scores = x @ Y.T + bias
-        losses = (every * np.logaddexp(0.0, scores) - liked * scores).sum(axis=1)
-        return np.asarray(losses + ridge / 2 * (x**2).sum(axis=1))
+    def differentiate(some: Ints) -> None:
+        over_rows(len(some), _derivatives, some, *constants, x, slope, hessian)
+        slope[some] += ridge * x[some] - target[some]
+        hessian[some] += ridge * np.eye(len(items))
 
-    x = np.zeros((len(liked), d))
-    loss = loss_at(x)
+    todo = np.arange(len(x))
+    differentiate(todo)
     for _ in range(STEPS):
-        likely = expit(x @ Y.T + bias)
-        slope = ridge * x + (every * likely) @ Y - target
-        hessian = ((every * likely * (1.0 - likely)) @ products).reshape(-1, d, d) + ridge * np.eye(d)
-        step = -np.linalg.solve(hessian, slope[:, :, None])[:, :, 0]
-        if np.abs(step).max(initial=0.0) < ENOUGH:
-            return x + step
-        expected = (step * slope).sum(axis=1)
-        length = np.ones(len(x))
+        step = -np.linalg.solve(hessian[todo], slope[todo, :, None])[:, :, 0]
+        x[todo] += step
+        moving = np.abs(step).max(axis=1, initial=0.0) >= ENOUGH
+        todo, step, length = todo[moving], step[moving], 1.0
+        before, long = (step * slope[todo]).sum(axis=1), np.arange(len(todo))
         for _ in range(HALVINGS):
-            new = loss_at(x + length[:, None] * step)
-            long = new > loss + 1e-4 * length * expected + 1e-12 * np.abs(loss)
-            if not long.any():
+            differentiate(todo[long])
+            # The derivative along the step rises from below 0. Far above 0, the step was too long.
+            long = np.flatnonzero((step * slope[todo]).sum(axis=1) > -0.9 * before)
+            if not len(long):
                 break
-            length[long] /= 2.0
-        x, loss = x + length[:, None] * step, new
+            length /= 2.0
+            x[todo[long]] -= length * step[long]
+        if not len(todo):
+            break
     return x
+
+
+# ---- kernels
+
+
+@jit(fastmath=SUMS)
+def _derivatives(first, stride, some, indptr, indices, negatives, share, items, bias, x, slope, hessian):
+    """Fill the derivatives of Σ_j w_j log(1 + e^s_j), w the number of times that an item is compared."""
+    d, m = items.shape
+    every, s, w, part = np.empty(m), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
+    for k in range(first, len(some), stride):
+        u = some[k]
+        for j in range(m):
+            every[j] = negatives[u] * share[j]
+        for p in range(indptr[u], indptr[u + 1]):
+            every[indices[p]] += 1.0
+        slope[u] = 0.0
+        hessian[u] = 0.0
+        for begin in range(0, m, BLOCK):
+            stop = min(begin + BLOCK, m)
+            n = stop - begin
+            for j in range(n):
+                s[j] = bias[begin + j]
+            for f in range(d):
+                row, own = items[f, begin:stop], x[u, f]
+                for j in range(n):
+                    s[j] += own * row[j]
+            for j in range(n):
+                likely = 1.0 / (1.0 + np.exp(-s[j]))
+                w[j] = every[begin + j] * likely
+                s[j] = w[j] * (1.0 - likely)
+            for f in range(d):
+                row, total = items[f, begin:stop], 0.0
+                for j in range(n):
+                    total += w[j] * row[j]
+                    part[j] = s[j] * row[j]
+                slope[u, f] += total
+                for h in range(f + 1):
+                    other, total = items[h, begin:stop], 0.0
+                    for j in range(n):
+                        total += part[j] * other[j]
+                    hessian[u, f, h] += total
+        for f in range(d):
+            for h in range(f):
+                hessian[u, h, f] = hessian[u, f, h]
