@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from recsys.rankers.base import Candidate, Data, Ranker, Rows
 from recsys.rankers.protocol import Floats, Ints, Users, real
 from recsys.rankers.registry import register_ranker
-from recsys.rankers.scoring import LinearRanker
+from recsys.rankers.scoring import LinearRanker, sparse_sums
 from recsys.utils.sparse import unit_rows
 
 
@@ -60,15 +60,17 @@ class Content(LinearRanker):
         items = data.liked.shape[1]
         users = np.bincount(data.liked.indices, minlength=items)
         self.attributes_ = _weighted(data.item_features, items, self.idf)
+        self.by_attribute_ = self.attributes_.T.tocsr()
         self.prior_ = ((1.0 + np.log1p(users)) ** self.popularity).astype(np.float32)
 
     def _item_vectors(self) -> sp.csr_matrix:
-        return self.attributes_
+        return self.by_attribute_
 
     def _scores(self, rows: Rows, users: Users = None) -> NDArray[np.float32]:
         profiles = self._weighed(rows) @ self.attributes_
-        scores = (profiles @ self._item_vectors().T).toarray()
-        return np.asarray(scores * self.prior_, dtype=np.float32)
+        scores: NDArray[np.float32] = sparse_sums(profiles, profiles.data, self._item_vectors())
+        scores *= self.prior_
+        return scores
 
     def _contributions(self, liked: Ints, items: Ints) -> Floats:
         own, others = (self.attributes_[some].astype(np.float64) for some in (liked, items))
