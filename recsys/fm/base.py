@@ -26,6 +26,7 @@ from recsys.fm.solvers.weights import size_matters
 from recsys.multilinear.forms import MIXED, Form
 from recsys.multilinear.losses import LOSSES, Loss, loss_names
 from recsys.utils.estimators import (
+    SparseRowsMixin,
     TwoClassMixin,
     check_sample_weight,
     checked_rows,
@@ -41,7 +42,7 @@ PATIENCE = 5  # epochs without progress after which a solver that may rise has c
 
 
 @dataclass(eq=False, repr=False)
-class FactorMachine(BaseEstimator):
+class FactorMachine(SparseRowsMixin, BaseEstimator):
     """Base of the estimators of this package.
 
     They minimize mean loss + ½α‖w‖² + ½β‖P‖² + γΩ(P).
@@ -181,12 +182,10 @@ class FactorMachine(BaseEstimator):
         return Model.zeros(self._forms(), features, self.n_components, self.fit_linear)
 
     def _has_shape(self, model: Model) -> bool:
-        """Return whether the fitted attributes have the shape of a model."""
         tables = [P.shape for P in model.tables()]
         return [P.shape for P in self.P_] == tables and np.shape(self.theta_) == model.theta.shape
 
     def _start(self, features: int, rng: np.random.RandomState) -> Model:
-        """Return a random model to fit."""
         model = self._zeros(features)
         for P in model.tables():
             P[:] = self.init_scale * rng.standard_normal(P.shape)
@@ -200,7 +199,6 @@ class FactorMachine(BaseEstimator):
         return False
 
     def _fitted(self, features: int) -> Model:
-        """Return the model of the fitted attributes."""
         model = self._zeros(features)
         if not self._has_shape(model):
             raise InputError("n_components, degree or fit_lower was changed after the fit: fit again")
@@ -315,12 +313,6 @@ class FactorMachine(BaseEstimator):
     def _targets(self, y: NDArray[Any]) -> NDArray[np.float64]:
         """Return the target: numbers, or −1 and 1."""
         raise NotImplementedError
-
-    def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn that rows may be sparse."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 class Regressor(RegressorMixin, FactorMachine):

@@ -25,7 +25,7 @@ from recsys.fm.solvers.pairs import pair_epoch, pairs_of_rows
 from recsys.multilinear.forms import ANOVA, Form
 from recsys.multilinear.losses import LOSSES, Target
 from recsys.multilinear.pairs import PairTerm
-from recsys.utils.estimators import TwoClassMixin, checked_rows, two_classes
+from recsys.utils.estimators import SparseRowsMixin, TwoClassMixin, checked_rows, two_classes
 from recsys.utils.progress import report
 from recsys.utils.resources import check_memory
 from recsys.utils.validation import check_integer, check_real
@@ -40,7 +40,7 @@ SHAPE, RATE, PRIOR_ROWS = 1.0, 1.0, 1.0
 
 
 @dataclass(eq=False, repr=False)
-class BayesianFactorizationMachine(BaseEstimator):
+class BayesianFactorizationMachine(SparseRowsMixin, BaseEstimator):
     """Base of both Bayesian estimators.
 
     Parameters
@@ -175,12 +175,6 @@ class BayesianFactorizationMachine(BaseEstimator):
     def _of_draws(self, X: ArrayLike) -> Vector:
         """Return each draw's predictions, (draws, rows)."""
         return np.array(list(self._each(X)))
-
-    def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn that rows may be sparse."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 @dataclass(eq=False, repr=False)

@@ -24,6 +24,7 @@ from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, POWER, PRODUCT, 
 from recsys.multilinear.symmetric import elementary_polynomials
 from recsys.utils.validation import check_choice, check_integer
 
+FITS = 30  # in which a strength is searched for
 LOWER = ("explicit", "augment", "simplex", "inhomogeneous")
 
 
@@ -163,7 +164,6 @@ class _FactorizationMachine(FactorMachine):
         n_interactions: int,
         low: float | None = None,
         high: float | None = None,
-        max_steps: int = 30,
     ) -> Any:
         """Fit again with the `gamma` that leaves n interactions, by bisection; returns self.
 
@@ -173,15 +173,12 @@ class _FactorizationMachine(FactorMachine):
         n_interactions : int ≥ 1
         low, high : int, optional
             Accepted range; by default 1% below to 3.5% above (Atarashi et al. 2021, 8.3).
-        max_steps : int ≥ 1
-            Fits.
         """
         check_integer("n_interactions", n_interactions, 1)
-        check_integer("max_steps", max_steps, 1)
         least = n_interactions * 0.99 if low is None else low
         most = n_interactions * 1.035 if high is None else high
         gamma, weak, strong = self.gamma or 1e-6, 0.0, np.inf
-        for _ in range(max_steps):
+        for _ in range(FITS):
             model = clone(self).set_params(gamma=gamma)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)

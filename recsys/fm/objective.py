@@ -133,16 +133,12 @@ class Objective:
 
     def draw(self, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return rows of the positive class and rows of the negative one, drawn with replacement."""
-        up, down = np.flatnonzero(self.y > 0), np.flatnonzero(self.y <= 0)
-        if self.alike:
-            first, second = (some[self.rng.randint(len(some), size=count)] for some in (up, down))
-        else:
-            weights = self.row_weights
-            first, second = (
-                self.rng.choice(some, size=count, p=weights[some] / weights[some].sum())
-                for some in (up, down)
-            )
-        return first, second
+        drawn = []
+        for some in (np.flatnonzero(self.y > 0), np.flatnonzero(self.y <= 0)):
+            weights = self.row_weights[some]
+            shares = None if self.alike else weights / weights.sum()
+            drawn.append(self.rng.choice(some, size=count, p=shares))
+        return drawn[0], drawn[1]
 
     def counts(self) -> NDArray[Any]:
         """Return the sum of the weights of the rows that have each column, (features,)."""

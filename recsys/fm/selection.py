@@ -16,9 +16,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss, mean_squared_error
 from sklearn.model_selection import train_test_split
 
-from recsys.utils.validation import check_integer, check_real
+from recsys.utils.validation import check_integer
 
 BLOCK = 512
+HELD_OUT = 0.2  # share of rows for the loss of a path
 LARGEST = 50  # features among which products of three are looked for
 
 
@@ -53,14 +54,6 @@ def interactions(
     X : (rows, features) matrix, optional
         Rows for `min_rows`. Without X, impossible products, such as two values of one column, may be
         listed.
-
-    Examples
-    --------
-    >>> from recsys.fm import FactorizationMachineRegressor
-    >>> X, y = [[1, 1, 0], [1, 0, 1], [0, 1, 1], [1, 1, 1]], [1.0, 0.0, 0.0, 1.0]
-    >>> model = FactorizationMachineRegressor(max_iter=20, tol=0, random_state=0).fit(X, y)
-    >>> interactions(model, 1, ["a", "b", "c"])[0][0]
-    ('a', 'b')
     """
     check_integer("n", n, 1)
     check_integer("order", order, 2, 3)
@@ -104,7 +97,6 @@ def regularization_path(
     y: ArrayLike,
     gammas: Sequence[float] = (1e-6, 1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1),
     *,
-    validation_fraction: float = 0.2,
     random_state: int = 0,
 ) -> list[PathPoint]:
     """Fit a sparse factorization machine at increasing strengths, each from the previous solution.
@@ -116,25 +108,13 @@ def regularization_path(
     model : factorization machine with a sparse penalty
         Model with its other parameters; `penalty="l2"` is not sparse.
     gammas : sequence of float > 0
-    validation_fraction : float in (0, 1)
-        Share of held-out rows for `loss`.
-
-    Examples
-    --------
-    >>> from recsys.fm import FactorizationMachineRegressor
-    >>> X = np.random.default_rng(0).normal(size=(200, 6))
-    >>> model = FactorizationMachineRegressor(penalty="ti", n_components=4)
-    >>> path = regularization_path(model, X, X[:, 0] * X[:, 1], (1e-3, 1e-1, 10.0))
-    >>> [point.n_interactions for point in path][-1]
-    0
     """
     model._selects()
-    check_real("validation_fraction", validation_fraction, 0.0, 1.0, open_low=True, open_high=True)
     labels: Any = np.asarray(y)
     classes = is_classifier(model)
     strata = labels if classes else None
     train, test = train_test_split(
-        np.arange(len(labels)), test_size=validation_fraction, random_state=random_state, stratify=strata
+        np.arange(len(labels)), test_size=HELD_OUT, random_state=random_state, stratify=strata
     )
     rows: Any = sp.csr_matrix(X)
     path: list[PathPoint] = []

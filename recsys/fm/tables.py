@@ -115,12 +115,6 @@ def table_rows(
         Number of bins of a numeric column.
     rows : int
         Largest number of rows; a random sample of larger tables.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"color": ["red", "blue", "red"], "sold": [1, 0, 1]})
-    >>> table_rows(table).names
-    ('color=blue', 'color=red')
     """
     if not len(table.columns):
         raise InputError("the table has no columns")
@@ -154,12 +148,6 @@ def liked_pairs(data: Interactions, *, buckets: int = 5, rows: int = 50_000, see
     """Return features of users and items; y is 1 for liked pairs, and 0 for as many that are not liked.
 
     Parameters are as in `table_rows`.
-
-    Examples
-    --------
-    >>> from recsys import load_dataset
-    >>> liked_pairs(load_dataset("sample"), rows=100).X.shape[0]
-    100
     """
     sides = []
     for size, table in ((data.n_users, data.user_features), (data.n_items, data.item_features)):

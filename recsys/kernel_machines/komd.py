@@ -46,7 +46,7 @@ def kernel_function(kernel: Any, params: dict[str, Any] | None = None) -> Callab
         raise InputError(
             f"a kernel must be a name, a Kernel or a function of two matrices, not {kernel!r}"
         )
-    return partial(gram_of_rows, kernel) if isinstance(kernel, Kernel) else FunctionKernel(kernel)
+    return partial(gram_of_rows if isinstance(kernel, Kernel) else gram_of_numbers, kernel)
 
 
 def gram_of_rows(kernel: Kernel, X: Any, Z: Any = None, normalize: bool = False) -> NDArray[np.float64]:
@@ -54,7 +54,7 @@ def gram_of_rows(kernel: Kernel, X: Any, Z: Any = None, normalize: bool = False)
     if all(_is_binary(rows) for rows in (X, Z) if rows is not None):
         return kernel(X, Z, normalize=normalize)
     if function := OF_NUMBERS.get(type(kernel)):
-        return FunctionKernel(partial(function, kernel))(X, Z, normalize)
+        return gram_of_numbers(partial(function, kernel), X, Z, normalize)
     warnings.warn(
         f"{kernel} takes values above 0 as 1 and others as 0: encode numbers as zeros and ones",
         UserWarning,
@@ -68,32 +68,29 @@ def _is_binary(rows: Any) -> bool:
     return bool(((values == 0) | (values == 1)).all())
 
 
-@dataclass(frozen=True)
-class FunctionKernel:
-    """A function of two matrices, as scikit-learn's SVC takes it, that is called as a Kernel is."""
+def gram_of_numbers(
+    function: Callable[..., Any], X: Any, Z: Any = None, normalize: bool = False
+) -> NDArray[np.float64]:
+    """Return the Gram matrix by a function of two matrices, as scikit-learn's SVC takes it."""
 
-    function: Callable[..., Any]
-
-    def __call__(self, X: Any, Z: Any = None, normalize: bool = False) -> NDArray[np.float64]:
-        """Return the Gram matrix."""
-        K = self._matrix(X, X if Z is None else Z)
-        if not normalize:
-            return K
-        left = np.sqrt(K.diagonal() if Z is None else self._diagonal(X))
-        scale = np.outer(left, left if Z is None else np.sqrt(self._diagonal(Z)))
-        out = np.divide(K, scale, out=np.zeros_like(K), where=scale > 0)
-        if Z is None:
-            np.fill_diagonal(out, 1.0)
-        return out
-
-    def _matrix(self, X: Any, Z: Any) -> NDArray[np.float64]:
-        K, shape = np.asarray(self.function(X, Z), dtype=np.float64), (X.shape[0], Z.shape[0])
+    def matrix(A: Any, B: Any) -> NDArray[np.float64]:
+        K, shape = np.asarray(function(A, B), dtype=np.float64), (A.shape[0], B.shape[0])
         if K.shape != shape or not np.isfinite(K).all():
-            raise InputError(f"kernel {self.function} must return finite values of shape {shape}")
+            raise InputError(f"kernel {function} must return finite values of shape {shape}")
         return K
 
-    def _diagonal(self, X: Any) -> NDArray[np.float64]:
-        return np.array([self._matrix(X[i : i + 1], X[i : i + 1])[0, 0] for i in range(X.shape[0])])
+    def roots(A: Any) -> NDArray[np.float64]:
+        return np.sqrt([matrix(A[i : i + 1], A[i : i + 1])[0, 0] for i in range(A.shape[0])])
+
+    K = matrix(X, X if Z is None else Z)
+    if not normalize:
+        return K
+    left = np.sqrt(K.diagonal()) if Z is None else roots(X)
+    scale = np.outer(left, left if Z is None else roots(Z))
+    out = np.divide(K, scale, out=np.zeros_like(K), where=scale > 0)
+    if Z is None:
+        np.fill_diagonal(out, 1.0)
+    return out
 
 
 @dataclass(eq=False, repr=False)

@@ -105,7 +105,13 @@ class _Combination(TwoClassMixin, BaseEstimator):
         else:
             X, y = checked_rows(self, X, y, dtype="numeric", accept_sparse="csr")
             rows, self.X_fit_ = X.shape[0], X
-            self._functions = [kernel_function(kernel) for kernel in self._kernel_list(X)]
+            kernels = self.kernels
+            if kernels is None:  # mC of every degree up to the most ones of a row
+                most = max(1, int(np.max(np.asarray((X > 0).sum(axis=1)))))
+                kernels = [make_kernel("mc", degree=d) for d in range(1, most + 1)]
+            elif isinstance(kernels, str) or len(kernels) == 0:
+                raise InputError('kernels is a list of kernels, or "precomputed"')
+            self._functions = [kernel_function(kernel) for kernel in kernels]
             self.n_kernels_ = len(self._functions)
         self.classes_ = two_classes(y)
         if len(y) != rows:
@@ -119,15 +125,6 @@ class _Combination(TwoClassMixin, BaseEstimator):
         if self.identity:
             grams[-1] = np.eye(rows)
         return grams, np.where(y == self.classes_[1], 1.0, -1.0)
-
-    def _kernel_list(self, X: Any) -> list[Any]:
-        """Return the kernels given, or mC of every degree up to the most ones of a row."""
-        if self.kernels is not None:
-            if isinstance(self.kernels, str) or len(self.kernels) == 0:
-                raise InputError('kernels is a list of kernels, or "precomputed"')
-            return list(self.kernels)
-        most = max(1, int(np.max(np.asarray((X > 0).sum(axis=1)))))
-        return [make_kernel("mc", degree=d) for d in range(1, most + 1)]
 
 
 @dataclass(eq=False, repr=False)

@@ -125,11 +125,20 @@ def redundant_feature_augmentation(X: Any, itemsets: Itemsets) -> tuple[Any, lis
     (array([[2., 3., 3.]]), [(0, 1, 2), (1,)])
     """
     X = X.tocsc() if sp.issparse(X) else np.asarray(real_array("X", X, 2))
-    counts = [Counter(check_ids("itemsets", own, X.shape[1]).tolist()) for own in itemsets]
-    copies = [max((own[j] for own in counts), default=0) for j in range(X.shape[1])]
+    copies, distinct = _augmented(itemsets, X.shape[1])
+    return X[:, np.repeat(np.arange(X.shape[1]), copies)], distinct
+
+
+def _augmented(itemsets: Itemsets, features: int) -> tuple[list[int], list[tuple[int, ...]]]:
+    """Return how often each feature is repeated, and the itemsets over the repeated features."""
+    counts = [Counter(check_ids("feature of an itemset", V, features).tolist()) for V in itemsets]
+    copies = [0] * features
+    for own in counts:
+        for j, times in own.items():
+            copies[j] = max(copies[j], times)
     first = np.cumsum([0, *copies]).tolist()
     distinct = [tuple(first[j] + k for j in sorted(own) for k in range(own[j])) for own in counts]
-    return X[:, np.repeat(np.arange(X.shape[1]), copies)], distinct
+    return copies, distinct
 
 
 @dataclass(eq=False, repr=False)
@@ -223,21 +232,15 @@ def _bases(
     sparsity: float = 0.0,
 ) -> NDArray[np.float64]:
     """Return √w times the product of the random entries of each itemset, (itemsets, components)."""
-    counts = [Counter(check_ids("feature of an itemset", V, features).tolist()) for V in itemsets]
-    copies = np.zeros(features, dtype=np.int64)
-    for count in counts:
-        for j, times in count.items():
-            copies[j] = max(int(copies[j]), times)
-    start = np.cumsum(copies) - copies
-    entries = draw(rng, "rademacher", (int(copies.sum()), components))
+    copies, distinct = _augmented(itemsets, features)
+    entries = draw(rng, "rademacher", (sum(copies), components))
     if sparsity:
         entries *= (rng.random(entries.shape) >= sparsity) / np.sqrt(1.0 - sparsity)
-    bases = np.ones((len(counts), components))
-    for base, count in zip(bases, counts, strict=True):
-        for j, times in count.items():
-            base *= np.prod(entries[start[j] : start[j] + times], axis=0)
+    bases = np.ones((len(distinct), components))
+    for base, V in zip(bases, distinct, strict=True):
+        base *= np.prod(entries[list(V)], axis=0)
     if weights is not None:
-        bases *= np.sqrt(_positive("weights", weights, len(counts)))[:, None]
+        bases *= np.sqrt(_positive("weights", weights, len(distinct)))[:, None]
     return bases
 
 

@@ -28,7 +28,7 @@ from recsys.random_features._bases import (
     sign_map,
     sparse_map,
 )
-from recsys.utils.estimators import checked_rows
+from recsys.utils.estimators import SparseRowsMixin, checked_rows
 from recsys.utils.validation import check_choice, check_integer, check_real
 
 SAMPLINGS = {  # of each kernel
@@ -40,7 +40,7 @@ SPARSE_ROWS = 1000  # that are projected at once
 BATCH = 1 << 21  # entries of the dense rows that a circulant map has at once
 
 
-class _Map(TransformerMixin, BaseEstimator):
+class _Map(SparseRowsMixin, TransformerMixin, BaseEstimator):
     """Base of the maps."""
 
     n_components: int
@@ -70,12 +70,6 @@ class _Map(TransformerMixin, BaseEstimator):
 
     def _map(self, rows: sp.csr_matrix) -> Any:
         raise NotImplementedError
-
-    def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn that rows may be sparse."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 @dataclass(eq=False, repr=False)
@@ -246,7 +240,6 @@ class RandomKernelMap(_Map):
         return features(rows, self.bases_, self.degree, scale)
 
     def _product(self, rows: sp.csr_matrix) -> sp.csr_matrix:
-        """Return the products of the projections of sparse rows."""
         projections = (rows @ bases for bases in self.bases_)
         return sp.csr_matrix(reduce(lambda one, other: one.multiply(other), projections))
 
@@ -268,44 +261,31 @@ class RandomKernelMap(_Map):
         return out
 
 
-def SparseRandomKernelMap(
-    degree: int = 2, n_components: int = 100, sparsity: float = 0.9, random_state: Any = 0
-) -> RandomKernelMap:
+# ---- names of the papers; `options` are those of `RandomKernelMap`
+
+
+def SparseRandomKernelMap(degree: int = 2, n_components: int = 100, **options: Any) -> RandomKernelMap:
     """Return the `RandomKernelMap` of the ANOVA kernel with sampling "sparse" (sparse RK)."""
-    return RandomKernelMap(
-        "anova", degree, n_components, sampling="sparse", sparsity=sparsity, random_state=random_state
-    )
+    return RandomKernelMap("anova", degree, n_components, sampling="sparse", **options)
 
 
 def SubsampledRandomKernelMap(
-    degree: int = 2, n_components: int = 100, subset: int = 10, random_state: Any = 0
+    degree: int = 2, n_components: int = 100, **options: Any
 ) -> RandomKernelMap:
     """Return the `RandomKernelMap` of the ANOVA kernel with sampling "subsampled" (subsampled RK)."""
-    return RandomKernelMap(
-        "anova", degree, n_components, sampling="subsampled", subset=subset, random_state=random_state
-    )
+    return RandomKernelMap("anova", degree, n_components, sampling="subsampled", **options)
 
 
-def SignedCirculantMap(
-    degree: int = 2, n_components: int = 100, random_state: Any = 0
-) -> RandomKernelMap:
+def SignedCirculantMap(degree: int = 2, n_components: int = 100, **options: Any) -> RandomKernelMap:
     """Return the `RandomKernelMap` of the ANOVA kernel with sampling "circulant" (SCRK)."""
-    return RandomKernelMap(
-        degree=degree, n_components=n_components, sampling="circulant", random_state=random_state
-    )
+    return RandomKernelMap("anova", degree, n_components, sampling="circulant", **options)
 
 
-def RandomMaclaurin(
-    degree: int = 2, n_components: int = 100, coef: float = 0.0, random_state: Any = 0
-) -> RandomKernelMap:
+def RandomMaclaurin(degree: int = 2, n_components: int = 100, **options: Any) -> RandomKernelMap:
     """Return the `RandomKernelMap` of the polynomial kernel with sampling "dense" (RM)."""
-    return RandomKernelMap("polynomial", degree, n_components, coef=coef, random_state=random_state)
+    return RandomKernelMap("polynomial", degree, n_components, **options)
 
 
-def TensorSketch(
-    degree: int = 2, n_components: int = 100, coef: float = 0.0, random_state: Any = 0
-) -> RandomKernelMap:
+def TensorSketch(degree: int = 2, n_components: int = 100, **options: Any) -> RandomKernelMap:
     """Return the `RandomKernelMap` of the polynomial kernel with sampling "sketch"."""
-    return RandomKernelMap(
-        "polynomial", degree, n_components, sampling="sketch", coef=coef, random_state=random_state
-    )
+    return RandomKernelMap("polynomial", degree, n_components, sampling="sketch", **options)

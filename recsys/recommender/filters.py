@@ -47,10 +47,6 @@ def passing(features: pd.DataFrame | None, filters: Mapping[str, Any]) -> NDArra
 
     `features` have a row an item. Filters say by column: a pair (least, most) of numbers or dates, both
     included, None for no end; a list or set of values; or one value. A cell `Drama|War` has both values.
-
-    >>> films = pd.DataFrame({"year": [1979, 1985], "genres": ["Horror|Sci-Fi", "Sci-Fi"]})
-    >>> passing(films, {"year": (1980, None), "genres": "Sci-Fi"})
-    array([False,  True])
     """
     if not isinstance(filters, Mapping):
         raise InputError(

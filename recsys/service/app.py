@@ -132,14 +132,6 @@ def create_app(
         by renaming, and not be changed in place.
     hosts : sequence of str
         Accepted host names, such as ``*.example.com``.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile, recsys
-    >>> file = pathlib.Path(tempfile.mkdtemp()) / "model.recsys"
-    >>> recsys.Recommender("popularity").fit(recsys.load_dataset("sample")).save(file)
-    >>> create_app(file).title
-    'recsys'
     """
     token = check_token(token)
     models, registry = ModelStore(Path(path), reload_seconds, mapped), CollectorRegistry()

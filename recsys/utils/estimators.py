@@ -53,6 +53,16 @@ def relative_weights(weights: NDArray[np.float64] | None) -> NDArray[np.float64]
     return np.asarray(scaled / scaled.mean())
 
 
+class SparseRowsMixin:
+    """An estimator that takes sparse rows."""
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn that rows may be sparse."""
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.sparse = True
+        return tags
+
+
 class TwoClassMixin(ClassifierMixin):
     """A classifier of two classes and sparse rows, whose scores are above 0 for the second class."""
 

@@ -127,7 +127,6 @@ class Descent(Solver):
         self._prepare()
 
     def _prepare(self) -> None:
-        """Lay out the columns."""
         X = self.objective.X
         columns = X.tocsc()
         columns.sort_indices()

@@ -13,12 +13,15 @@ Source: Blondel et al. 2016, Algorithm 1 and 4.1; Atarashi et al. 2021, Algorith
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from recsys._jit import jit
 from recsys.fm.penalties import (
     CS,
     TI,
+    Table,
     acts_on_rows,
     factor_of_sums,
     prox_scalar,
@@ -40,8 +43,19 @@ from recsys.multilinear.forms import (
 from recsys.multilinear.losses import loss_slope
 
 
+class FeatureDescent(Descent):
+    """Base of both: a pass over the features for each term."""
+
+    def _pass(
+        self, kernel: Callable[..., float], n: int, P: Table, table: Table, *theta: Table
+    ) -> float:
+        form, weights = self.objective.model.forms[n], self.objective.model.weights[n]
+        arguments = (form.kind, self.rows, self.order, self.columns, self.objective.target, P, table)
+        return float(kernel(*arguments, *theta, weights, self.shrinkage, form.penalty_order))
+
+
 @SOLVERS.add("cd")
-class CoordinateDescent(Descent):
+class CoordinateDescent(FeatureDescent):
     """One parameter at a time: the minimum of the quadratic bound, then the penalty's threshold."""
 
     penalties = ("l2", "l1", "ti")
@@ -52,25 +66,11 @@ class CoordinateDescent(Descent):
         form, P = model.forms[n], model.tables()[n]
         width = form.order - 1 if form.kind == ANOVA else form.order
         table = np.empty((objective.X.shape[0], width))
-        return float(
-            coordinate_epoch(
-                form.kind,
-                self.rows,
-                self.order,
-                self.columns,
-                objective.target,
-                P,
-                table,
-                model.theta[n],
-                model.weights[n],
-                self.shrinkage,
-                form.penalty_order,
-            )
-        )
+        return self._pass(coordinate_epoch, n, P, table, model.theta[n])
 
 
 @SOLVERS.add("block")
-class BlockDescent(Descent):
+class BlockDescent(FeatureDescent):
     """A feature's whole row at a time: the bound's exact minimum, or a proximal step on the row."""
 
     penalties = ("l2", "l21", "cs")
@@ -82,20 +82,7 @@ class BlockDescent(Descent):
         width = form.order - 1 if form.kind == ANOVA else 1
         table = np.empty((objective.X.shape[0], model.components, width))
         fill_components(form.kind, self.rows, P, table)
-        return float(
-            block_epoch(
-                form.kind,
-                self.rows,
-                self.order,
-                self.columns,
-                objective.target,
-                P,
-                np.ascontiguousarray(table.transpose(0, 2, 1)),
-                model.weights[n],
-                self.shrinkage,
-                form.penalty_order,
-            )
-        )
+        return self._pass(block_epoch, n, P, np.ascontiguousarray(table.transpose(0, 2, 1)))
 
 
 # ---- kernels

@@ -32,8 +32,6 @@ from recsys.multilinear.pairs import (
 )
 from recsys.multilinear.symmetric import elementary_polynomials, with_size, without
 
-__all__ = ["PairDescent", "pair_epoch", "pairs_of_rows"]
-
 Vector = NDArray[np.float64]
 Prior = Callable[[int, Vector], tuple[Vector, Vector, Vector]]
 BLOCK = 4  # components of a pass: more take less time, and end at worse optima
@@ -185,6 +183,9 @@ def _block_epoch(
             own = np.array([*range(s * (m - 1), (s + 1) * (m - 1)), psi.shape[1] - 1])
             scale = np.array([1.0] * (m - 1) + [last[s]])
             state = quadratics.state(own, scale, table[:, s, 1:])
+            totals = np.zeros(max(m - 1, 1))
+            if shrinkage.penalty == TI:
+                totals = elementary_polynomials(sizes[s], len(totals))
             moved += sweep(
                 Compressed.of(side.columns),
                 P[s],
@@ -195,7 +196,7 @@ def _block_epoch(
                 noise[s],
                 shrinkage.penalty,
                 shrinkage.gamma,
-                _totals(shrinkage.penalty, sizes[s], m),
+                totals,
                 sizes[s],
                 at * factors[0].shape[1],
             )
@@ -215,12 +216,6 @@ def _numbers(table: Vector, last: Vector, summed: bool) -> Vector:
     """Return the numbers that a pair's prediction is linear in: A^1…A^(m−1), and any sum of all A^m."""
     numbers = table[:, :, 1:-1].reshape(len(table), -1)
     return np.column_stack([numbers, table[:, :, -1] @ last]) if summed else numbers.copy()
-
-
-def _totals(penalty: int, sizes: Vector, degree: int) -> Vector:
-    """Return e_1…e_(m − 1) of the magnitudes for the penalty that needs them."""
-    m = max(degree - 1, 1)
-    return elementary_polynomials(sizes, m) if penalty == TI else np.zeros(m)
 
 
 class _Quadratics:
