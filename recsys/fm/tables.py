@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from recsys.data import Interactions
-from recsys.data.features import Features, encode_table
+from recsys.data.features import encode_table
 from recsys.errors import InputError
 from recsys.utils.validation import check_ids, check_integer
 
@@ -59,11 +59,10 @@ class PairEncoder:
         self._sides = []
         for what, size, table in (("user", n_users, self.users), ("item", n_items, self.items)):
             check_integer(f"n_{what}s", size, 0)
-            known = Features(sp.csr_matrix((size, 0)), (), ())
-            if table is not None:
-                if len(table) != size:
-                    raise InputError(f"the {what} table has {len(table)} rows for {size} {what}s")
-                known = encode_table(table, buckets=self.buckets, skip=SKIPPED)
+            table = pd.DataFrame(index=range(size)) if table is None else table
+            if len(table) != size:
+                raise InputError(f"the {what} table has {len(table)} rows for {size} {what}s")
+            known = encode_table(table, buckets=self.buckets, skip=SKIPPED)
             width = size + known.X.shape[1]
             rows = sp.hstack([sp.identity(size, format="csr"), known.X], format="csr")
             # The last row, without features, is that of unknown ids.

@@ -63,7 +63,7 @@ class SparseRowsMixin:
         return tags
 
 
-class TwoClassMixin(ClassifierMixin):
+class TwoClassMixin(SparseRowsMixin, ClassifierMixin):
     """A classifier of two classes and sparse rows, whose scores are above 0 for the second class."""
 
     classes_: NDArray[Any]
@@ -74,10 +74,9 @@ class TwoClassMixin(ClassifierMixin):
         return self.classes_[above.astype(int)]
 
     def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn: two classes, sparse rows."""
+        """Tell scikit-learn that there are two classes."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
-        tags.input_tags.sparse = True
         return tags
 
 

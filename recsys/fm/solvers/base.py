@@ -39,22 +39,12 @@ class Options(NamedTuple):
 
 
 class Solver:
-    """An optimization algorithm for an objective, whose model it changes in place.
+    """An optimization algorithm for an objective, whose model it changes in place."""
 
-    Attributes
-    ----------
-    penalties, kinds : tuple
-        Supported penalties and forms of terms.
-    pairwise : bool
-        Whether it supports losses over pairs of rows.
-    monotone : bool
-        Whether the objective never increases.
-    """
-
-    penalties: ClassVar[tuple[str, ...]] = tuple(PENALTIES)
-    kinds: ClassVar[tuple[int, ...]] = (ANOVA, ALL_SUBSETS, PRODUCT, MIXED, POWER)
-    pairwise: ClassVar[bool] = False
-    monotone: ClassVar[bool] = True
+    penalties: ClassVar[tuple[str, ...]] = tuple(PENALTIES)  # that it supports
+    kinds: ClassVar[tuple[int, ...]] = (ANOVA, ALL_SUBSETS, PRODUCT, MIXED, POWER)  # of terms
+    pairwise: ClassVar[bool] = False  # whether it supports losses over pairs of rows
+    monotone: ClassVar[bool] = True  # whether the objective never increases
 
     def __init__(self, objective: Objective, options: Options) -> None:
         self.objective, self.options = objective, options
