@@ -63,8 +63,7 @@ Filter = Annotated[
     ),
 ]
 Diversity = Annotated[
-    float,
-    typer.Option(help="From 0, order by score, to 1, order by dissimilarity to the items above."),
+    float, typer.Option(help="From 0, order by score, to 1, order by dissimilarity to the items above.")
 ]
 
 

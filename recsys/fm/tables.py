@@ -15,7 +15,6 @@ from recsys.errors import InputError
 from recsys.utils.validation import check_ids, check_integer
 
 SKIPPED = ("title", "name", "url")
-
 ROUNDS = 20  # of drawing again what is liked
 MANY_VALUES = 20  # of a text column that is left out if most of its values are different
 

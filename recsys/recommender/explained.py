@@ -127,12 +127,7 @@ class Why:
 
 
 def explained(
-    package: ModelPackage,
-    profile: Profile,
-    item: str | int,
-    n: int = 10,
-    *,
-    changes: int = 0,
+    package: ModelPackage, profile: Profile, item: str | int, n: int = 10, *, changes: int = 0
 ) -> Why:
     """Return why an item has its score for a profile; parameters as in `Recommender.explain`."""
     check_integer("changes", changes, 0)
