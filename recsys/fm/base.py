@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -134,6 +134,7 @@ class FactorMachine(SparseRowsMixin, BaseEstimator):
     num_threads: int = 0
     random_state: Any = 0
     callback: Callable[[int, float], Any] | None = None
+    _losses: ClassVar[tuple[str, ...]]  # that the targets allow
 
     def __sklearn_is_fitted__(self) -> bool:
         """Tell scikit-learn that there are parameters."""
@@ -142,11 +143,8 @@ class FactorMachine(SparseRowsMixin, BaseEstimator):
     def _forms(self) -> list[Form]:
         raise NotImplementedError
 
-    def _losses(self) -> tuple[str, ...]:
-        raise NotImplementedError
-
     def _check_parameters(self) -> None:
-        check_choice("loss", self.loss, self._losses())
+        check_choice("loss", self.loss, self._losses)
         check_choice("penalty", self.penalty, tuple(PENALTIES))
         check_choice("solver", self.solver, tuple(SOLVERS))
         check_choice("init_lambda", self.init_lambda, ("ones", "random_signs"))
@@ -318,8 +316,7 @@ class FactorMachine(SparseRowsMixin, BaseEstimator):
 class Regressor(RegressorMixin, FactorMachine):
     """Regression."""
 
-    def _losses(self) -> tuple[str, ...]:
-        return loss_names(numbers=True)
+    _losses = loss_names(numbers=True)
 
     def _targets(self, y: NDArray[Any]) -> NDArray[np.float64]:
         return np.asarray(y, dtype=np.float64)
@@ -332,8 +329,7 @@ class Regressor(RegressorMixin, FactorMachine):
 class Classifier(TwoClassMixin, FactorMachine):
     """Classification into two classes."""
 
-    def _losses(self) -> tuple[str, ...]:
-        return loss_names(classes=True)
+    _losses = loss_names(classes=True)
 
     def _targets(self, y: NDArray[Any]) -> NDArray[np.float64]:
         self.classes_ = two_classes(y)

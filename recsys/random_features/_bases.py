@@ -37,7 +37,7 @@ def draw_sparse(
     """
     counts = rng.binomial(features, 1.0 - sparsity, components)
     where = [rng.choice(features, c, replace=False) for c in counts]
-    rows = np.concatenate(where) if len(where) else np.zeros(0, dtype=np.int64)
+    rows = np.concatenate(where)
     columns = np.repeat(np.arange(components), counts)
     values = draw(rng, "rademacher", (len(rows),)) / np.sqrt(1.0 - sparsity)
     return sp.csr_matrix((values, (rows, columns)), (features, components))

@@ -214,10 +214,13 @@ def write_rows(
         if suffix == ".parquet":
             _write_parquet(file, columns, blocks)
             return
-        texts = _csv(columns, blocks, raw)
-        if suffix.startswith(".json"):
-            objects = (dict(zip(columns, row, strict=True)) for row in chain.from_iterable(blocks))
-            texts = _json(objects) if suffix == ".json" else _json_lines(objects)
+        objects = (dict(zip(columns, row, strict=True)) for row in chain.from_iterable(blocks))
+        if suffix == ".json":
+            texts = _json(objects)
+        elif suffix == ".jsonl":
+            texts = (f"{json.dumps(one, ensure_ascii=False, allow_nan=False)}\n" for one in objects)
+        else:
+            texts = _csv(columns, blocks, raw)
         for text in texts:
             file.write(text.encode("utf-8", errors="surrogatepass"))
 
@@ -235,11 +238,6 @@ def _json(objects: Iterable[dict[str, Any]]) -> Iterator[str]:
         yield f"{between}\n{json_text(one).strip()}"
         between = ","
     yield "\n]\n" if between == "," else "[]\n"
-
-
-def _json_lines(objects: Iterable[dict[str, Any]]) -> Iterator[str]:
-    for one in objects:
-        yield json.dumps(one, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _write_parquet(file: Any, columns: Mapping[str, type], blocks: Iterable[Sequence[Row]]) -> None:

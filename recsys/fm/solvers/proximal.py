@@ -73,7 +73,6 @@ class Fista(Proximal):
         ahead = self.now + (self.t - 1.0) / t * (self.now - self.before)
         new, value = self._forward_backward(ahead)
         if value > self.value:
-            self.t = 1.0
             new, value = self._forward_backward(self.now)
             t = 1.0
             if value > self.value:  # at the precision of the arithmetic
