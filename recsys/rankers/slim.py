@@ -81,8 +81,8 @@ def _descend(first, stride, offset, indptr, indices, data, own, l1, l2, iteratio
     with counts up to l1 never enter. A row of counts is looked up when its weight first changes.
     """
     most = near.shape[1]
-    local = np.full(len(own), -1, dtype=np.int32)
-    gram, have = np.empty((most, most), dtype=np.float32), np.empty(most, dtype=np.bool_)
+    local = np.full(len(own), most, dtype=np.int32)  # column `most` takes what is not near
+    gram, have = np.empty((most, most + 1), dtype=np.float32), np.empty(most, dtype=np.bool_)
     slope, cosine = np.empty(most), np.empty(len(own))
     for j in range(first, len(near), stride):
         begin, end = indptr[offset + j], indptr[offset + j + 1]
@@ -119,12 +119,10 @@ def _descend(first, stride, offset, indptr, indices, data, own, l1, l2, iteratio
                         have[a] = True
                         gram[a, :count] = 0.0
                         for p in range(indptr[i], indptr[i + 1]):
-                            b = local[indices[p]]
-                            if b >= 0:
-                                gram[a, b] = data[p]
+                            gram[a, local[indices[p]]] = data[p]
                     for b in range(count):
                         slope[b] -= change * gram[a, b]
             if moved <= tol:
                 break
         for a in range(count):
-            local[near[j, a]] = -1
+            local[near[j, a]] = most
