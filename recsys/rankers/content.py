@@ -60,17 +60,15 @@ class Content(LinearRanker):
         items = data.liked.shape[1]
         users = np.bincount(data.liked.indices, minlength=items)
         self.attributes_ = _weighted(data.item_features, items, self.idf)
-        self.by_attribute_ = self.attributes_.T.tocsr()
         self.prior_ = ((1.0 + np.log1p(users)) ** self.popularity).astype(np.float32)
+        self.scores_of_attributes_ = sp.csr_matrix(self.attributes_.T @ sp.diags(self.prior_))
 
     def _item_vectors(self) -> sp.csr_matrix:
-        return self.by_attribute_
+        return self.scores_of_attributes_
 
     def _scores(self, rows: Rows, users: Users = None) -> NDArray[np.float32]:
         profiles = self._weighed(rows) @ self.attributes_
-        scores: NDArray[np.float32] = sparse_sums(profiles, profiles.data, self._item_vectors())
-        scores *= self.prior_
-        return scores
+        return sparse_sums(profiles, profiles.data, self._item_vectors())
 
     def _contributions(self, liked: Ints, items: Ints) -> Floats:
         own, others = (self.attributes_[some].astype(np.float64) for some in (liked, items))

@@ -251,6 +251,8 @@ def logistic_fold_in(
         x[todo] += step
         moving = np.abs(step).max(axis=1, initial=0.0) >= ENOUGH
         todo, step, length = todo[moving], step[moving], 1.0
+        if not len(todo):
+            break
         before, long = (step * slope[todo]).sum(axis=1), np.arange(len(todo))
         for _ in range(HALVINGS):
             differentiate(todo[long])
@@ -260,8 +262,6 @@ def logistic_fold_in(
                 break
             length /= 2.0
             x[todo[long]] -= length * step[long]
-        if not len(todo):
-            break
     return x
 
 
